@@ -1,0 +1,96 @@
+"""Panels: fixed, named lists of tasks on which policies are compared.
+
+A panel is a pure function of the task ids of a split and of its size. Two results can be compared
+if the hashes of their panels are equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import gymnasium as gym
+
+from milegpo_envs.state import canonical_json
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A name and the tasks to play, in order, each once."""
+
+    name: str
+    task_ids: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse an empty panel and repeated tasks."""
+        if not self.task_ids:
+            raise ValueError(f"Panel {self.name!r} has no tasks.")
+        if len(set(self.task_ids)) < len(self.task_ids):
+            raise ValueError(f"Panel {self.name!r} lists a task twice.")
+
+    @property
+    def hash(self) -> str:
+        """16 hex digits, blake2b-64 of the ids in order; the name does not count."""
+        ids = canonical_json(self.task_ids).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(ids, digest_size=8).hexdigest()
+
+
+@runtime_checkable
+class HasTasks(Protocol):
+    """An environment that can list the tasks of its split."""
+
+    def task_ids(self) -> Sequence[str]:
+        """List the ids that ``reset(options={"task": id})`` takes."""
+        ...
+
+
+def panel_of(
+    env: gym.Env[Any, Any],
+    name: str,
+    size: int | None = None,
+    by: Callable[[str], str] | None = None,
+) -> Panel:
+    """Choose a panel from the tasks of an environment.
+
+    Args:
+        env: wrapped or not; its base environment has ``task_ids()``.
+        name: of the panel; it does not influence the choice.
+        size: number of tasks, all of the split by default.
+        by: kind of a task, read from its id. The panel holds as many tasks of every kind as of any
+            other, to within one, until a kind is used up.
+
+    Returns:
+        The first ``size`` ids of one fixed order: within a kind by the blake2b hash of the id, and
+        taking turns between the kinds, in sorted order. So a smaller panel is the beginning of a
+        larger one, and the order in which the environment lists its tasks does not matter.
+
+    Raises:
+        ValueError: fewer than ``size`` tasks, or ``size`` below 1.
+    """
+    base = env.unwrapped
+    if not isinstance(base, HasTasks):
+        raise TypeError(f"{base} lists no tasks: give it a method task_ids() -> Sequence[str].")
+    ordered = _in_turns(base.task_ids(), by)
+    if size is None:
+        return Panel(name, tuple(ordered))
+    if not 1 <= size <= len(ordered):
+        raise ValueError(f"Panel {name!r} cannot have {size} tasks: the split has {len(ordered)}.")
+    return Panel(name, tuple(ordered[:size]))
+
+
+def _in_turns(task_ids: Sequence[str], by: Callable[[str], str] | None) -> list[str]:
+    """Order ids so that every prefix is balanced over their kinds."""
+    place: dict[str, tuple[int, str]] = {}
+    rank: dict[Hashable, int] = {}
+    for task_id in sorted(task_ids, key=_shuffled):
+        kind = "" if by is None else by(task_id)
+        place[task_id] = (rank.get(kind, 0), kind)
+        rank[kind] = rank.get(kind, 0) + 1
+    return sorted(place, key=place.__getitem__)
+
+
+def _shuffled(task_id: str) -> str:
+    """Sort key that has nothing to do with how ids are spelled or listed."""
+    return hashlib.blake2b(task_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
