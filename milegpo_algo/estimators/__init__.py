@@ -1,0 +1,7 @@
+"""One file per estimator; all are imported here, so that adding a file adds an estimator."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
