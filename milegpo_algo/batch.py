@@ -1,0 +1,171 @@
+"""From episodes to the padded micro-batches of TRL's loss, no row lost and none counted twice.
+
+    episodes, advantages -> rows -> mini-batches (global) -> this process's share -> micro-batches
+    -> tensors
+
+Mini-batches are cut before rows are dealt to processes, so that what an optimizer step averages
+over does not depend on the number of processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from milegpo_algo.rollout.collect import Episode
+
+Tokens = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One environment step as a training example.
+
+    Attributes:
+        prompt: token ids [P].
+        completion: sampled token ids [C]; C can be 0.
+        sampled_logprobs: as the generator reported them [C], or None.
+        advantage: the step's credit, the same for each of its tokens.
+        old_logprobs: of the policy that sampled, as the loss uses them [C].
+        ref_logprobs: of the reference policy [C]; None without a KL term.
+        counts: False for a row that only fills up a process's share: its mask is 0 everywhere.
+    """
+
+    prompt: Tokens
+    completion: Tokens
+    sampled_logprobs: Floats | None
+    advantage: float
+    old_logprobs: Floats | None = None
+    ref_logprobs: Floats | None = None
+    counts: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """Tokens the loss averages over."""
+        return len(self.completion) if self.counts else 0
+
+    def __len__(self) -> int:
+        return len(self.prompt) + len(self.completion)
+
+
+def rows_of(episodes: Sequence[Episode], advantages: NDArray[np.float64]) -> list[Row]:
+    """One row per step, in the order of episodes and steps, with its own advantage [N]."""
+    steps = [step for episode in episodes for step in episode.steps]
+    return [
+        Row(
+            prompt=np.array(step.prompt_ids, dtype=np.int64),
+            completion=np.array(step.completion_ids, dtype=np.int64),
+            sampled_logprobs=None
+            if step.logprobs is None
+            else np.array(step.logprobs, dtype=np.float32),
+            advantage=float(advantage),
+        )
+        for step, advantage in zip(steps, advantages, strict=True)
+    ]
+
+
+def minibatches(rows: Sequence[Row], size: int, seed: int, iteration: int) -> list[list[Row]]:
+    """Shuffle the rows and cut them into the fewest mini-batches of at most `size` rows.
+
+    Sizes are within one of each other: a remainder of a few rows would otherwise get an optimizer
+    step as large as all others.
+    """
+    if not rows:
+        return []
+    name = hashlib.blake2b(f"{seed}\0{iteration}\0minibatches".encode(), digest_size=8).digest()
+    order = np.random.default_rng(int.from_bytes(name, "little")).permutation(len(rows))
+    count = math.ceil(len(rows) / size)
+    return [[rows[i] for i in part] for part in np.array_split(order, count)]
+
+
+def deal(rows: Sequence[Row], world: int, rank: int) -> list[Row]:
+    """This process's share of a mini-batch, shortest first.
+
+    Rows are dealt by length in a snake (0, 1, 1, 0, 0, 1, ...), which evens out the token counts;
+    shares that come out one short are filled up with a copy of the shortest row that does not
+    count.
+    """
+    by_length = sorted(rows, key=len)
+    share = [
+        row
+        for j, row in enumerate(by_length)
+        if (j % world if (j // world) % 2 == 0 else world - 1 - j % world) == rank
+    ]
+    missing = math.ceil(len(rows) / world) - len(share)
+    return [replace(by_length[0], counts=False)] * missing + share
+
+
+def microbatches(rows: Sequence[Row], size: int) -> Iterator[list[Row]]:
+    """Cut a share into pieces of at most `size` rows of similar length and even size."""
+    ordered = sorted(rows, key=len)
+    count = math.ceil(len(ordered) / size)
+    cuts = [round(i * len(ordered) / max(count, 1)) for i in range(count + 1)]
+    for start, end in pairwise(cuts):
+        yield ordered[start:end]
+
+
+def collate(rows: Sequence[Row], pad_id: int, device: torch.device) -> dict[str, torch.Tensor]:
+    """TRL's loss inputs: prompts padded on the left (B, P), completions on the right (B, C)."""
+    lengths = [len(row.completion) if row.counts else 0 for row in rows]
+    width = max(1, *(len(row.completion) for row in rows))
+    mask = (np.arange(width) < np.array(lengths)[:, None]).astype(np.int64)
+    prompt_width = max(len(row.prompt) for row in rows)
+    prompt_lengths = np.array([len(row.prompt) for row in rows])
+    arrays: dict[str, NDArray[np.generic]] = {
+        "prompt_ids": _padded([row.prompt for row in rows], prompt_width, pad_id, left=True),
+        "prompt_mask": (np.arange(prompt_width) >= prompt_width - prompt_lengths[:, None]).astype(
+            np.int64
+        ),
+        "completion_ids": _padded([row.completion for row in rows], width, pad_id),
+        "completion_mask": mask,
+        "advantages": np.array([row.advantage for row in rows], dtype=np.float32),
+    }
+    old = [row.old_logprobs for row in rows if row.old_logprobs is not None]
+    if len(old) == len(rows):
+        arrays["old_per_token_logps"] = _padded(old, width, 0.0) * mask.astype(np.float32)
+    ref = [row.ref_logprobs for row in rows if row.ref_logprobs is not None]
+    if len(ref) == len(rows):
+        arrays["ref_per_token_logps"] = _padded(ref, width, 0.0) * mask.astype(np.float32)
+    return {name: torch.as_tensor(array, device=device) for name, array in arrays.items()}
+
+
+def _padded(
+    values: Sequence[NDArray[np.generic]], width: int, fill: float, left: bool = False
+) -> NDArray[np.generic]:
+    out = np.full((len(values), width), fill, dtype=values[0].dtype)
+    for i, value in enumerate(values):
+        start = width - len(value) if left else 0
+        out[i, start : start + len(value)] = value
+    return out
+
+
+def padding(shares: Sequence[Sequence[Row]], size: int) -> float:
+    """Share of padding among the token slots of all micro-batches of at most `size` rows."""
+    pieces = [piece for share in shares for piece in microbatches(share, size)]
+    slots = sum(
+        len(piece)
+        * (max(len(row.prompt) for row in piece) + max(len(row.completion) for row in piece))
+        for piece in pieces
+    )
+    real = sum(len(row.prompt) + row.tokens for piece in pieces for row in piece if row.counts)
+    return 1.0 - real / slots
+
+
+def guard_reference(reference: Floats, old: Floats, limit: float) -> tuple[Floats, int]:
+    """Reference log-probs within +-limit of the sampling policy's, and how many were not.
+
+    TRL's KL term is exp(x) - x - 1 with nothing to hold the exponential: one token that the
+    reference finds far likelier than the policy can outweigh a mini-batch. A log-prob that is not a
+    number counts as no distance.
+    """
+    x = reference - old  # [C]
+    held = np.clip(np.nan_to_num(x, nan=0.0, posinf=limit, neginf=-limit), -limit, limit)
+    return (old + held).astype(np.float32), int((~(np.abs(x) <= limit)).sum())

@@ -1,0 +1,231 @@
+"""Settings of a training run: TRL's `GRPOConfig`, the papers' recipe, multi-turn credit.
+
+What is wrong fails here, by name, before a model is loaded.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+from trl import GRPOConfig
+
+from milegpo_algo import make_estimator
+from milegpo_algo.rollout.collect import PENALISE, Penalise
+
+LOSSES_BY_TOKEN = ("dapo", "bnpo", "cispo", "vespo")
+"""Loss types of TRL that average over tokens."""
+
+LOSSES_BY_ROW = ("grpo", "sapo", "dr_grpo", "luspo")
+"""Loss types of TRL that average over rows."""
+
+# Settings of GRPOConfig that have no meaning here, the value that is let through, and what to do
+# instead.
+_WITHOUT_MEANING: Mapping[str, tuple[object, str]] = {
+    "gradient_accumulation_steps": (
+        1,
+        "set mini_batch_size (rows an optimizer step) and per_device_train_batch_size (rows a "
+        "backward pass)",
+    ),
+    "reward_weights": (None, "rewards come from the environment"),
+    "scale_rewards": ("group", "the estimator normalises; see estimator_settings"),
+    "mask_truncated_completions": (False, "cut replies are trained on like any other"),
+    "log_completions": (False, "every reply is in the episodes that rollout.collect returns"),
+    "use_transformers_continuous_batching": (False, "rollout.hf_backend samples the replies"),
+    "generation_kwargs": (None, "set temperature and max_completion_length"),
+    "top_p": (1.0, "the loss needs log-probs of the whole distribution"),
+    "top_k": (0, "the loss needs log-probs of the whole distribution"),
+    "min_p": (None, "the loss needs log-probs of the whole distribution"),
+    "repetition_penalty": (1.0, "the loss needs log-probs of the whole distribution"),
+}
+
+
+@dataclass
+class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
+    """Settings of `MultiTurnTrainer`; everything not listed is TRL's or transformers' own.
+
+    One optimizer-loop step of transformers is one iteration: `tasks_per_iteration` tasks are rolled
+    out `num_generations` times each, and every environment step becomes a row. `max_steps`,
+    `save_steps`, `logging_steps`, `eval_steps` and the learning rate schedule count iterations.
+    `per_device_train_batch_size` is the largest number of rows in one backward
+    pass: it decides memory and speed, never the result.
+
+    Defaults follow the training recipe of GiGPO (arXiv:2505.10978) and its successors: AdamW at
+    1e-6, constant; clip 0.2 on both sides and 3.0 for negative advantages (`delta` is the dual clip
+    of arXiv:1912.09729); mean over tokens ("dapo"); KL k3 to the reference policy, 0.01, without
+    importance ratio; temperature 1.0 in rollouts and 0.4 in evaluation.
+    """
+
+    estimator: str = field(
+        default="milegpo",
+        metadata={"help": "Credit estimator, one of `milegpo_algo.estimator_names()`."},
+    )
+    convention: str = field(
+        default="paper",
+        metadata={"help": "Where papers and reference code disagree: 'paper' or 'verl-agent'."},
+    )
+    recipe: str | None = field(
+        default=None,
+        metadata={"help": "The papers' estimator settings for 'alfworld', 'webshop' or 'sokoban'."},
+    )
+    estimator_settings: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "Settings of the estimator as key=value, such as eta=0.2. In Python a mapping "
+            "will do too."
+        },
+    )
+    penalise: Penalise = field(
+        default="format",
+        metadata={
+            "help": "What makes a row invalid for the estimator's penalty: a malformed reply "
+            "('format', the papers'), an inadmissible action ('admissible'), or either ('both')."
+        },
+    )
+    tasks_per_iteration: int = field(
+        default=16, metadata={"help": "Tasks rolled out in an iteration."}
+    )
+    num_generations: int = field(
+        default=8, metadata={"help": "Rollouts of each task (the papers' K); 1 is allowed."}
+    )
+    mini_batch_size: int = field(
+        default=256,
+        metadata={
+            "help": "Most rows, over all processes, that an optimizer step averages over. An "
+            "iteration takes as few steps as this allows, on mini-batches of even size."
+        },
+    )
+    max_prompt_tokens: int = field(
+        default=2048,
+        metadata={
+            "help": "Budget of a prompt. Oldest history is dropped first; if nothing fits, the "
+            "episode is cut."
+        },
+    )
+    eval_temperature: float = field(
+        default=0.4, metadata={"help": "Sampling temperature of evaluation; 0 is greedy."}
+    )
+    eval_seed: int = field(
+        default=0,
+        metadata={"help": "Names the randomness of evaluation, whatever `seed` trains with."},
+    )
+    use_sampled_logprobs: bool | None = field(
+        default=None,
+        metadata={
+            "help": "Use the log-probs recorded while sampling as the old log-probs. None: yes, "
+            "where the model that samples is the model that is trained. The gap between the two "
+            "is logged in every iteration."
+        },
+    )
+    kl_limit: float = field(
+        default=10.0,
+        metadata={
+            "help": "The log-ratio of reference to sampling policy is cut at +- this before the KL "
+            "term, whose exponential is unbounded; cuts are counted in `kl_cuts`."
+        },
+    )
+    generation_rows: int = field(
+        default=128, metadata={"help": "Most rows sampled at once by the transformers backend."}
+    )
+
+    # Defaults of TRL and transformers that the papers' recipe, or one log line an iteration,
+    # changes.
+    beta: float = field(
+        default=0.01, metadata={"help": "Coefficient of the KL term; 0 needs no reference model."}
+    )
+    delta: float | None = field(
+        default=3.0, metadata={"help": "Largest ratio that counts where the advantage is negative."}
+    )
+    use_bias_correction_kl: bool = field(
+        default=False, metadata={"help": "Multiply the KL term by the importance ratio."}
+    )
+    disable_dropout: bool = field(
+        default=True, metadata={"help": "Sampling and training must see the same model."}
+    )
+    lr_scheduler_type: str = field(
+        default="constant", metadata={"help": "Learning rate schedule, by iteration."}
+    )
+    logging_steps: float = field(default=1, metadata={"help": "Iterations between log lines."})
+    gradient_checkpointing: bool | None = field(
+        default=None, metadata={"help": "Trade time for memory. None: on where there is a GPU."}
+    )
+
+    def __post_init__(self) -> None:
+        """Check the settings and derive TRL's batch sizes."""
+        self.estimator_arguments: dict[str, object] = parse_settings(self.estimator_settings)
+        make_estimator(
+            self.estimator,
+            convention=self.convention,
+            recipe=self.recipe,
+            **self.estimator_arguments,
+        )
+        self._check()
+        on_gpu = torch.cuda.is_available() and not self.use_cpu
+        if self.bf16 is None and not self.fp16:
+            self.bf16 = on_gpu
+        if self.gradient_checkpointing is None:
+            self.gradient_checkpointing = on_gpu
+        if self.use_sampled_logprobs is None:
+            self.use_sampled_logprobs = True
+        self._derive()
+
+    def _check(self) -> None:
+        for name, (neutral, remedy) in _WITHOUT_MEANING.items():
+            if getattr(self, name) != neutral:
+                raise ValueError(f"{name}={getattr(self, name)!r} has no effect here: {remedy}.")
+        if self.use_vllm:
+            raise ValueError("use_vllm: this trainer samples with transformers only.")
+        if self.penalise not in PENALISE:
+            raise ValueError(f"penalise={self.penalise!r}: choose one of {', '.join(PENALISE)}.")
+        if self.loss_type not in LOSSES_BY_TOKEN + LOSSES_BY_ROW:
+            valid = ", ".join(LOSSES_BY_TOKEN + LOSSES_BY_ROW)
+            raise ValueError(f"loss_type={self.loss_type!r}: choose one of {valid}.")
+        for name in [
+            "tasks_per_iteration",
+            "num_generations",
+            "mini_batch_size",
+            "max_prompt_tokens",
+            "generation_rows",
+            "max_completion_length",
+            "per_device_train_batch_size",
+        ]:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)}: must be at least 1.")
+        if self.temperature <= 0:
+            raise ValueError(
+                f"temperature={self.temperature}: training samples, so it must be above 0."
+            )
+        if self.eval_temperature < 0 or self.kl_limit <= 0:
+            raise ValueError("eval_temperature must be at least 0, and kl_limit above 0.")
+
+    def _derive(self) -> None:
+        """Derive TRL's sizes, which know one row a rollout and at least two rollouts a task."""
+        rows, rollouts = self.per_device_train_batch_size, self.num_generations
+        self.steps_per_generation = self.generation_batch_size = None
+        self.per_device_train_batch_size = self.num_generations = max(2, rollouts)
+        self.num_generations_eval = 1
+        super().__post_init__()
+        self.per_device_train_batch_size, self.num_generations = rows, rollouts
+        episodes = math.ceil(self.tasks_per_iteration * rollouts / self.world_size)
+        self.steps_per_generation = math.ceil(episodes / rows)
+        self.generation_batch_size = self.steps_per_generation * rows * self.world_size
+
+
+def parse_settings(settings: object) -> dict[str, object]:
+    """Read `["eta=0.2", "norm=mean"]`, or a mapping; values are Python literals or plain words."""
+    if isinstance(settings, Mapping):
+        return dict(settings)
+    pairs: dict[str, object] = {}
+    for item in cast(list[str], settings):
+        key, equals, text = item.partition("=")
+        if not equals:
+            raise ValueError(f"estimator_settings: {item!r} is not of the form key=value.")
+        try:
+            pairs[key.strip()] = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError):  # a bare word
+            pairs[key.strip()] = text.strip()
+    return pairs

@@ -1,0 +1,60 @@
+"""What a rollout asks of a language model, and how one row's randomness is named.
+
+A backend turns prompts (token ids) into samples (token ids, log-probs). Every row comes with a
+64-bit key that names it (seed, iteration, task, trajectory, step), so that a backend can sample
+each row the same way whatever else is in the batch, whatever the batch size, and on whichever
+process the row lands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Messages = Sequence[Mapping[str, str]]
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One reply as the model emitted it.
+
+    Attributes:
+        token_ids: the sampled ids, the end-of-turn token included when one was sampled.
+        logprobs: log-probability of each sampled id under the sampling distribution, or None where
+            a backend cannot tell.
+        finish_reason: "stop" when an end-of-turn token was sampled, "length" when the token budget
+            ran out.
+    """
+
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...] | None
+    finish_reason: FinishReason
+
+
+class Generator(Protocol):
+    """A policy that samples replies."""
+
+    def generate(self, prompts: Sequence[Sequence[int]], keys: Sequence[int]) -> list[Sample]:
+        """Sample one reply per prompt; `keys[i]` names the randomness of row i."""
+        ...
+
+
+class Codec(Protocol):
+    """Chat messages to token ids, and sampled ids back to text."""
+
+    def encode(self, messages: Messages) -> list[int]:
+        """Token ids of the prompt, up to and including the opening of the assistant's turn."""
+        ...
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Text of a reply, without special tokens."""
+        ...
+
+
+def sampling_key(seed: int, iteration: int, task_id: str, trajectory_id: int, step: int) -> int:
+    """Return the 64-bit name of one row's randomness, the same in any process."""
+    name = f"{seed}\0{iteration}\0{task_id}\0{trajectory_id}\0{step}"
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")

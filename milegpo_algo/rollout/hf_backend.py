@@ -1,0 +1,330 @@
+"""Transformers backend: a chat tokenizer and a sampler with a key/value cache.
+
+The sampler is a short loop of its own instead of `model.generate`, for three reasons: it keeps the
+log-prob of every token it samples, each row draws from its own named random numbers (so a row's
+reply does not depend on its neighbours), and on small models it is several times faster: equal
+prompts are read once, prompts are read without an attention mask, the cache is allocated once, and
+finished rows leave the batch.
+
+Leaves out: top-p, top-k, beam search, and models whose state is not a plain key/value cache (Mamba
+and its kin).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+
+from milegpo_algo.rollout.generator import Messages, Sample
+
+_PREFILL_ROWS = 32  # prompts read at once
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+class ChatCodec:
+    """A tokenizer with its chat template.
+
+    Args:
+        tokenizer: a Hugging Face tokenizer with a chat template.
+        template_settings: passed to the template, such as `{"enable_thinking": False}` for Qwen3.
+        cache_size: prompts remembered. Rollouts of one task start from the same prompt, and an
+            invalid action often leaves it unchanged.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        template_settings: Mapping[str, object] | None = None,
+        cache_size: int = 4096,
+    ) -> None:
+        if tokenizer.chat_template is None:
+            raise ValueError(
+                "The tokenizer has no chat template. Set tokenizer.chat_template, or use an "
+                "instruction-tuned model."
+            )
+        self.tokenizer = tokenizer
+        self.template_settings = dict(template_settings or {})
+        self._ids_of = lru_cache(cache_size)(self._tokenise)
+
+    def encode(self, messages: Messages) -> list[int]:
+        """Token ids of the messages and the opening of the assistant's turn; never empty."""
+        text = self.tokenizer.apply_chat_template(
+            [dict(message) for message in messages],
+            tokenize=False,
+            add_generation_prompt=True,
+            **self.template_settings,
+        )
+        return list(self._ids_of(cast(str, text)))
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Text of the ids, special tokens left out."""
+        return cast(str, self.tokenizer.decode(list(token_ids), skip_special_tokens=True))
+
+    def _tokenise(self, text: str) -> tuple[int, ...]:
+        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        # A model cannot continue nothing: an empty prompt is the end-of-text token, as in
+        # pre-training.
+        return tuple(cast(list[int], ids)) or (cast(int, self.tokenizer.eos_token_id),)
+
+
+@dataclass
+class HFGenerator:
+    """Samples from a causal language model of transformers.
+
+    Attributes:
+        model: the policy. It is put in evaluation mode while sampling and back afterwards.
+        end_ids: ids that end a reply; the one sampled is kept as the reply's last id.
+        max_new_tokens: longest reply.
+        temperature: divides the logits; 0 takes the most likely token. Log-probs are those of the
+            distribution sampled from (at temperature 0: those of temperature 1).
+        max_rows: rows sampled at once; a longer list is sorted by length and cut.
+    """
+
+    model: PreTrainedModel
+    end_ids: Sequence[int]
+    max_new_tokens: int
+    temperature: float = 1.0
+    max_rows: int = 128
+
+    @torch.no_grad()
+    def generate(self, prompts: Sequence[Sequence[int]], keys: Sequence[int]) -> list[Sample]:
+        """Sample one reply per prompt.
+
+        Token t of a row is the inverse of the distribution function at a uniform number that
+        depends on (key, t) alone, so the same prompt and key give the same reply in every batch, up
+        to rounding in the logits.
+        """
+        if any(len(prompt) == 0 for prompt in prompts):
+            raise ValueError("An empty prompt: a model needs at least one token to continue.")
+        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+        samples: dict[int, Sample] = {}
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            for start in range(0, len(order), self.max_rows):
+                rows = order[start : start + self.max_rows]
+                batch = self._sample([prompts[i] for i in rows], [keys[i] for i in rows])
+                samples.update(zip(rows, batch, strict=True))
+        finally:
+            self.model.train(was_training)
+        return [samples[i] for i in range(len(prompts))]
+
+    def _sample(self, prompts: list[Sequence[int]], keys: list[int]) -> list[Sample]:
+        state = _prefill(self.model, prompts, self.max_new_tokens)
+        stream = np.asarray(keys, dtype=np.uint64)
+        rows = np.arange(len(prompts))  # which prompt each row of the shrinking batch belongs to
+        last = torch.tensor([prompt[-1] for prompt in prompts], device=self.model.device)
+        ids = np.zeros((len(prompts), self.max_new_tokens), dtype=np.int64)
+        logprobs = np.zeros((len(prompts), self.max_new_tokens), dtype=np.float32)
+        length = np.full(len(prompts), self.max_new_tokens)
+        ended = np.zeros(len(prompts), dtype=bool)
+        for t in range(self.max_new_tokens):
+            logits = state.advance(self.model, last)  # (B, V)
+            last, chosen = self._choose(logits, uniforms(stream[rows], t))
+            ids[rows, t], logprobs[rows, t] = last.cpu().numpy(), chosen.cpu().numpy()
+            ending = np.isin(ids[rows, t], self.end_ids)
+            length[rows[ending]], ended[rows[ending]] = t + 1, True
+            alive = ~ended[rows]
+            if not alive.any():
+                break
+            if alive.sum() <= 0.75 * len(
+                rows
+            ):  # copying the cache pays from about a quarter of the rows
+                keep = np.flatnonzero(alive)
+                state.keep(torch.as_tensor(keep, device=last.device))
+                rows, last = rows[keep], last[torch.as_tensor(keep, device=last.device)]
+        return [
+            Sample(
+                token_ids=tuple(ids[i, :n].tolist()),
+                logprobs=tuple(logprobs[i, :n].tolist()),
+                finish_reason="stop" if ended[i] else "length",
+            )
+            for i, n in enumerate(length)
+        ]
+
+    def _choose(
+        self, logits: torch.Tensor, uniform: NDArray[np.float64]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """One token per row and its log-prob: (B,), (B,)."""
+        scale = self.temperature or 1.0
+        logprobs = torch.log_softmax(logits.float() / scale, dim=-1)
+        if self.temperature == 0.0:
+            tokens = logprobs.argmax(dim=-1)
+        else:
+            below = logprobs.double().exp().cumsum(dim=-1)  # (B, V)
+            height = torch.as_tensor(uniform, device=logits.device).unsqueeze(1) * below[:, -1:]
+            tokens = torch.searchsorted(below, height, right=True).squeeze(1)
+            tokens = tokens.clamp(max=logits.size(-1) - 1)
+        return tokens, logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
+
+
+def completion_logprobs(
+    model: torch.nn.Module,
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    width: int,
+    *,
+    temperature: float,
+    entropy_gradient: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probs of the completion tokens and entropies of their distributions: (B, C), (B, C).
+
+    Rows are [prompt padded on the left | completion padded on the right], as TRL lays them out.
+    Here the left padding is moved to the right end, where causal attention never looks, so the
+    model runs without a mask, and only the positions that predict a completion token go through the
+    output layer. Both are 0 where the mask is. Equal to TRL's result up to rounding.
+
+    Args:
+        model: causal language model, wrapped or not.
+        input_ids: (B, P + C).
+        attention_mask: (B, P + C).
+        width: C.
+        temperature: divides the logits.
+        entropy_gradient: whether the entropy is part of the loss.
+    """
+    prompt_width = input_ids.size(1) - width
+    pad = prompt_width - attention_mask[:, :prompt_width].sum(1)  # (B,)
+    total = input_ids.size(1) - int(pad.min())
+    position = torch.arange(total, device=input_ids.device)
+    columns = (position + pad.unsqueeze(1)).clamp(max=input_ids.size(1) - 1)  # (B, T)
+    keep = width + int(pad.max() - pad.min()) + 1
+    logits = model(
+        input_ids=input_ids.gather(1, columns), use_cache=False, logits_to_keep=keep
+    ).logits  # (B, K, V)
+    # The token at position p is predicted at p - 1; completion token c of a row stands at position
+    # P - pad + c.
+    first = (prompt_width - pad - 1) - (total - keep)
+    rows = torch.arange(len(logits), device=logits.device).unsqueeze(1)
+    where = first.unsqueeze(1) + torch.arange(width, device=logits.device)
+    predicted = logits[rows, where].float() / temperature  # (B, C, V)
+    everything = torch.log_softmax(predicted, dim=-1)
+    mask = attention_mask[:, prompt_width:] == 0
+    targets = input_ids[:, prompt_width:].unsqueeze(-1)
+    logprobs = everything.gather(-1, targets).squeeze(-1).masked_fill(mask, 0.0)
+    with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
+        entropy = -(everything.exp() * everything).sum(-1).masked_fill(mask, 0.0)
+    return logprobs, entropy
+
+
+def uniforms(keys: NDArray[np.uint64], position: int) -> NDArray[np.float64]:
+    """One number in [0, 1) per key: output `position` of SplitMix64 (Steele et al. 2014)."""
+    z = keys + np.uint64(((position + 1) * int(_GOLDEN)) & 0xFFFFFFFFFFFFFFFF)
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+class _RoomyLayer(DynamicLayer):
+    """A cache layer with room for the whole reply: a new token is written, nothing is copied."""
+
+    def __init__(self, room: torch.Tensor, filled: int) -> None:
+        super().__init__()
+        self.dtype, self.device, self.is_initialized = room.dtype, room.device, True
+        self.room, self.filled = room, filled  # (2, B, H, P + C, d): keys and values
+        self._show()
+
+    def _show(self) -> None:
+        self.keys, self.values = self.room[:, :, :, : self.filled]
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        end = self.filled + key_states.shape[-2]
+        self.room[0, :, :, self.filled : end] = key_states
+        self.room[1, :, :, self.filled : end] = value_states
+        self.filled = end
+        self._show()
+        return self.keys, self.values
+
+    def keep(self, rows: torch.Tensor) -> None:
+        self.room = self.room.index_select(1, rows)
+        self._show()
+
+
+@dataclass
+class _Decoding:
+    """A batch in the middle of its replies: cache padded on the left, mask, next positions."""
+
+    layers: list[_RoomyLayer]
+    mask: torch.Tensor  # (B, P + C): 1 on real tokens
+    position: torch.Tensor  # (B,)
+    filled: int
+
+    def advance(self, model: PreTrainedModel, last: torch.Tensor) -> torch.Tensor:
+        """Feed one token per row; logits of the next, (B, V)."""
+        self.filled += 1
+        output = model(
+            input_ids=last.unsqueeze(1),
+            attention_mask=self.mask[:, : self.filled],
+            position_ids=self.position.unsqueeze(1),
+            past_key_values=Cache(layers=self.layers),
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        self.position = self.position + 1
+        return cast(torch.Tensor, output.logits[:, -1])
+
+    def keep(self, rows: torch.Tensor) -> None:
+        """Drop all other rows."""
+        for layer in self.layers:
+            layer.keep(rows)
+        self.mask, self.position = self.mask[rows], self.position[rows]
+
+
+def _prefill(model: PreTrainedModel, prompts: list[Sequence[int]], room: int) -> _Decoding:
+    """Read every prompt but its last token, each distinct one once.
+
+    The distinct heads are padded on the right and read without a mask (causal attention never looks
+    at what follows), in slices of similar length; their cache entries are then copied to each row,
+    aligned on the right.
+    """
+    device = model.device
+    heads = [tuple(prompt[:-1]) for prompt in prompts]
+    distinct = sorted(set(heads), key=lambda head: (len(head), head))
+    rank = {head: i for i, head in enumerate(distinct)}
+    source = np.array([rank[head] for head in heads])
+    length = np.array([len(head) for head in heads])
+    widest = max(1, int(length.max()))  # one-token prompts read one masked token
+    mask = np.ones((len(heads), widest + room), dtype=np.int64)
+    mask[:, :widest] = np.arange(widest) >= (widest - length)[:, None]
+    rooms: list[torch.Tensor] = []
+    for start in range(0, len(distinct), _PREFILL_ROWS):
+        part = distinct[start : start + _PREFILL_ROWS]
+        width = max(1, len(part[-1]))
+        ids = torch.zeros((len(part), width), dtype=torch.long)
+        for i, head in enumerate(part):
+            ids[i, : len(head)] = torch.tensor(head, dtype=torch.long)
+        cache = DynamicCache()
+        model(input_ids=ids.to(device), past_key_values=cache, use_cache=True, logits_to_keep=1)
+        if not rooms:
+            rooms = [_room(layer, len(heads), widest + room) for layer in cache.layers]
+        rows = np.flatnonzero((source >= start) & (source < start + len(part)))
+        slot = np.maximum(np.arange(width) - (width - length[rows])[:, None], 0)  # (R, width)
+        local = torch.as_tensor(source[rows] - start, device=device).unsqueeze(1)
+        for target, layer in zip(rooms, cache.layers, strict=True):
+            for which, read in enumerate((layer.keys, layer.values)):
+                target[which, rows, :, widest - width : widest] = read.transpose(1, 2)[
+                    local, torch.as_tensor(slot, device=device)
+                ].transpose(1, 2)
+    return _Decoding(
+        layers=[_RoomyLayer(target, widest) for target in rooms],
+        mask=torch.as_tensor(mask, device=device),
+        position=torch.as_tensor(length, device=device),
+        filled=widest,
+    )
+
+
+def _room(layer: DynamicLayer, rows: int, width: int) -> torch.Tensor:
+    _, heads, _, size = layer.keys.shape
+    return layer.keys.new_zeros((2, rows, heads, width, size))
