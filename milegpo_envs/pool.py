@@ -67,6 +67,7 @@ class Pool(Protocol):
 
         Raises:
             SlotError: a slot that does not exist or is not playing. No slot was stepped.
+            TypeError: a reply that is not text. No slot was stepped.
         """
         ...
 
@@ -123,12 +124,18 @@ class EnvPool:
 
     def step(self, actions: Mapping[int, str]) -> dict[int, Step]:
         """See ``Pool.step``."""
-        for index in actions:
+        self._check(actions)
+        return {index: self._step(self._slots[index], reply) for index, reply in actions.items()}
+
+    def _check(self, actions: Mapping[int, object]) -> None:
+        """Refuse misuse before any slot is stepped, so that it is not taken for a broken game."""
+        for index, reply in actions.items():
             if not 0 <= index < len(self._slots):
                 raise SlotError(f"No slot {index}: this pool has slots 0 to {len(self) - 1}.")
             if not self._slots[index].playing:
                 raise SlotError(f"Slot {index} is not playing: reset the pool to start a task.")
-        return {index: self._step(self._slots[index], reply) for index, reply in actions.items()}
+            if not isinstance(reply, str):
+                raise TypeError(f"Slot {index} takes a reply as text, not {type(reply).__name__}.")
 
     def close(self) -> None:
         """See ``Pool.close``. All are closed even if closing one raises."""

@@ -213,6 +213,8 @@ def test_misuse_is_named_and_steps_nothing():
             pool.step({0: well_formed("go to study"), slot: "x"})
     with pytest.raises(SlotError, match="Slot 1 is not playing"):
         pool.step({0: well_formed("go to study"), 1: "x"})
+    with pytest.raises(TypeError, match="Slot 0 takes a reply as text, not int"):
+        pool.step({0: 7})
     assert pool.step({0: well_formed("look")})[0][4]["state"]["facts"] == [["agent", "at", "hall"]]
     with pytest.raises(SlotError, match="3 tasks for 2 slots"):
         pool.reset([REACH] * 3)
