@@ -1,7 +1,7 @@
 """A game read once: tables that every environment playing it shares, and that nothing changes.
 
-Names of things follow AlfredDemangler: class name and a number, counted down in the order of internal ids, so that the
-last id of a class is number 1. Lists of things follow the internal ids.
+Names of things follow AlfredDemangler: class name and a number, counted down in the order of
+internal ids, so that the last id of a class is number 1. Lists of things follow the internal ids.
 """
 
 import functools
@@ -18,12 +18,21 @@ from milegpo_envs.alfworld.versions import Wording, check_domain, wording
 _UNMANGLED = (("_minus_", "-"), ("_plus_", "+"), ("_dot_", "."), ("_comma_", ","))
 _BLADES = frozenset(("knifetype", "butterknifetype"))
 # Static predicates of one argument that the engine asks about.
-_KINDS = "openable pickupable cleanable heatable coolable toggleable sliceable isreceptacleobject".split()
+_KINDS = (
+    "openable",
+    "pickupable",
+    "cleanable",
+    "heatable",
+    "coolable",
+    "toggleable",
+    "sliceable",
+    "isreceptacleobject",
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CompiledGame:
-    """What the fast engine looks up. Ids are internal ones; `names` has what texts and commands call them."""
+    """What the fast engine looks up, by internal ids; `names` has their names in texts."""
 
     wording: Wording
     agent: str
@@ -57,7 +66,8 @@ def compiled(game: Game) -> CompiledGame:
     """Compile a game, or find it compiled.
 
     Raises:
-        UnsupportedGame: if domain, grammar, goal or problem go beyond what the fast engine reproduces.
+        UnsupportedGame: if domain, grammar, goal or problem go beyond what the fast engine
+        reproduces.
     """
     check_domain(game.pddl_domain)
     words = wording(game.grammar)
@@ -77,7 +87,7 @@ def compiled(game: Game) -> CompiledGame:
         names=names,
         receptacles=tuple(sorted(location_of)),
         location_of=location_of,
-        at=_sorted_groups((l, r) for r, l in location_of.items()),
+        at=_sorted_groups((place, r) for r, place in location_of.items()),
         does={r: _processes(receptacle_types.get(r, set()), kinds) for r in location_of},
         holds=_holdings(receptacle_types, object_types, set(index["cancontain"])),
         kinds=kinds,
@@ -121,7 +131,7 @@ def _agent(problem: Problem) -> str:
 
 
 def _names(ids: Iterable[str]) -> dict[str, str]:
-    """Internal id -> text name. An id without coordinates keeps its text and, as officially, a blank after it."""
+    """Internal id -> text name. An id without coordinates gets, as officially, a blank after it."""
     out: dict[str, str] = {}
     left: Counter[str] = Counter()
     ordered = sorted(ids)

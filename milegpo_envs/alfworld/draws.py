@@ -1,7 +1,8 @@
 """Random draws that are the same on every machine, in every process and under every Python version.
 
-Only `random.Random.random()` is promised to keep its sequence between Python versions, so the other draws are built on
-it here. The seed is a text, hashed with blake2b: no global generator is read or seeded, and PYTHONHASHSEED is irrelevant.
+Only `random.Random.random()` is promised to keep its sequence between Python versions, so the other
+draws are built on it here. The seed is a text, hashed with blake2b: no global generator is read or
+seeded, and PYTHONHASHSEED is irrelevant.
 """
 
 import hashlib

@@ -6,12 +6,24 @@ from typing import Protocol
 from milegpo_envs.errors import EnvError
 
 Fact = tuple[str, ...]
-"""A ground atom in PDDL's lower case, e.g. ("inreceptacle", "apple_bar__plus_00_dot_47...", "fridge_bar_...")."""
+"""A ground atom, lower case: ("inreceptacle", "apple_bar__plus_00...", "fridge_bar_...")."""
 
-# The predicates that an action can change and that tell situations apart. Left out are `checked` and `holdsany`, which
-# say nothing new, and `ison`, which no precondition, goal or text reads and which textworld mirrors wrongly.
+# The predicates that an action can change and that tell situations apart. Left out are `checked`
+# and `holdsany`, which say nothing new, and `ison`, which no precondition, goal or text reads and
+# which textworld mirrors wrongly.
 CHANGING = frozenset(
-    "atlocation holds opened inreceptacle objectatlocation isclean ishot iscool istoggled issliced".split()
+    (
+        "atlocation",
+        "holds",
+        "opened",
+        "inreceptacle",
+        "objectatlocation",
+        "isclean",
+        "ishot",
+        "iscool",
+        "istoggled",
+        "issliced",
+    )
 )
 
 NOTHING_HAPPENS = "Nothing happens."
@@ -32,7 +44,10 @@ class EngineStep:
 
 
 class Engine(Protocol):
-    """A game being played. A command that is not admissible answers `NOTHING_HAPPENS` and changes no fact."""
+    """A game being played.
+
+    A command that is not admissible answers `NOTHING_HAPPENS` and changes no fact.
+    """
 
     def reset(self) -> EngineStep:
         """Start over."""

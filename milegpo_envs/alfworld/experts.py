@@ -1,9 +1,10 @@
-"""Players that know how: a searcher that reads only the text, and the shortest plan from full knowledge.
+"""Players that know how: a searcher that reads only texts, and shortest plans from full knowledge.
 
-`SearchingExpert` decides by the goal sentence, its current observation, the admissible commands and the receptacle it
-went to last; it keeps no map. It visits receptacles in the fixed order of the sorted commands, so that a policy that
-sees the last two observations and actions can imitate it. `shortest_plan` reads the compiled game, hidden facts
-included, and says how many steps a task needs at least. No environment uses either unless asked to.
+`SearchingExpert` decides by the goal sentence, its current observation, the admissible commands and
+the receptacle it went to last; it keeps no map. It visits receptacles in the fixed order of the
+sorted commands, so that a policy that sees the last two observations and actions can imitate it.
+`shortest_plan` reads the compiled game, hidden facts included, and says how many steps a task needs
+at least. No environment uses either unless asked to.
 """
 
 import itertools
@@ -54,7 +55,10 @@ class Expert(Protocol):
 
 @dataclass(frozen=True)
 class Sentence:
-    """What a goal sentence asks: classes in lower case; verb is "", "two", "use", "clean", "heat" or "cool"."""
+    """What a goal sentence asks, in lower case.
+
+    The verb is "clean", "heat", "cool", "use" (a lamp), "two" (objects), or "" for plain placing.
+    """
 
     object: str
     target: str
@@ -79,8 +83,8 @@ def read_task(observation: str) -> Sentence:
 class SearchingExpert:
     """Search in order, take the target, process it, deliver it; never fooled, not always fast.
 
-    `plausible` narrows the search: object class -> receptacle classes worth a visit, in lower case. Without it every
-    receptacle is visited.
+    `plausible` narrows the search: object class -> receptacle classes worth a visit, in lower case.
+    Without it every receptacle is visited.
     """
 
     def __init__(self, plausible: Mapping[str, frozenset[str]] | None = None) -> None:
@@ -107,6 +111,18 @@ class SearchingExpert:
         if command.startswith("go to ") or command.startswith("examine "):
             self._here = command.removeprefix("go to ").removeprefix("examine ")
         return command
+
+    @property
+    def intention(self) -> str:
+        """What the last command is for, in a few words: "find mug", "heat mug", "put in desk"."""
+        task = self._task
+        if not self._held:
+            return f"find {task.object}"
+        if task.verb == "use":
+            return f"use {task.target}"
+        if task.verb in _APPLIANCES and not self._processed:
+            return f"{task.verb} {task.object}"
+        return f"put in {task.target}"
 
     def _notice(self, observation: str) -> None:
         """Follow the hand: the texts of taking, putting and processing."""
@@ -169,9 +185,10 @@ def _class(name: str) -> str:
 def shortest_plan(game: CompiledGame, task_type: str, params: Params) -> tuple[str, ...] | None:
     """A shortest winning list of commands for one of the six task types, or None if there is none.
 
-    Every place is one step away and one object fits the hand, so a plan is a tour: for each object, the place where it
-    is, the appliance if there is one, the target. All tours over the possible objects and places are played on the
-    exact engine, with commands for what is already reached left out, and the shortest winner counts.
+    Every place is one step away and one object fits the hand, so a plan is a tour: for each object,
+    the place where it is, the appliance if there is one, the target. All tours over the possible
+    objects and places are played on the exact engine, with commands for what is already reached
+    left out, and the shortest winner counts.
     """
     best: tuple[str, ...] | None = None
     for tour in _tours(game, task_type, params):

@@ -1,15 +1,18 @@
-"""ALFWorld's engine in plain Python: the texts, commands, facts and wins of textworld, thousands of times faster.
+"""ALFWorld's engine in plain Python: textworld's texts, commands, facts and wins, much faster.
 
-The state is the set of changing facts, with what a step asks for most kept beside it. Reproduced too are the quirks of
-the official texts and commands:
+The state is the set of changing facts, with what a step asks for most kept beside it. Reproduced
+too are the quirks of the official texts and commands:
 
-* only the held object can be examined: the domain's typing has a stray comma, which empties the other case;
+* only the held object can be examined: the domain's typing has a stray comma, which empties the
+  other case;
 * `go to X` is missing at X's location, also for another receptacle that shares it;
 * lamps are always turned "on"; cleaning, heating and cooling need no open appliance;
-* `look` lists as lying "next to" a receptacle what was once taken from it and is at its location again, which depends
-  on history (textworld keeps a negated fact); before the first move it sees nothing.
+* `look` lists as lying "next to" a receptacle what was once taken from it and is at its location
+  again, which depends on history (textworld keeps a negated fact); before the first move it sees
+  nothing.
 
-Left out: the fact `ison`, and the bookkeeping facts `checked` and `holdsany`. `tests/` compare with textworld itself.
+Left out: the fact `ison`, and the bookkeeping facts `checked` and `holdsany`. `tests/` compare with
+textworld itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +29,7 @@ _UNDONE = {"heat": "iscool", "cool": "ishot"}
 
 
 class FastEngine:
-    """One game being played. Engines of one compiled game share it; an engine belongs to one player."""
+    """One game being played; engines of one game share what is compiled."""
 
     def __init__(self, game: CompiledGame) -> None:
         self.game = game

@@ -1,18 +1,21 @@
 """ALFWorld games made in memory, and the list of them.
 
-A game is what textworld reads: the domain, the grammar with the goal sentence in it, and the problem. Domain, grammar,
-goals, rooms and tables come unmodified from the alfworld wheel; object instances and tasks are drawn (see `worlds`).
+A game is what textworld reads: the domain, the grammar with the goal sentence in it, and the
+problem. Domain, grammar, goals, rooms and tables come unmodified from the alfworld wheel; object
+instances and tasks are drawn (see `worlds`).
 
-A task id says all: "gen1/full/train/0042/pick_heat_then_place_in_recep/room-12" names the generator's version, the size
-of its worlds, the split, the index in it, the task type and the floor plan. The game is a pure function of the id, on
-every machine. Splits have the official sizes and numbers per type (arXiv:2010.03768, table 1), interleaved, so that any
-slice of the list is balanced. Unseen rooms are 10, 219, 308 and 424; train and valid_seen share the other rooms with
+A task id says all: "gen1/full/train/0042/pick_heat_then_place_in_recep/room-12" names the
+generator's version, the size of its worlds, the split, the index in it, the task type and the floor
+plan. The game is a pure function of the id, on every machine. Splits have the official sizes and
+numbers per type (arXiv:2010.03768, table 1), interleaved, so that any slice of the list is
+balanced. Unseen rooms are 10, 219, 308 and 424; train and valid_seen share the other rooms with
 different draws.
 """
 
 import functools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from milegpo_envs.alfworld import package
 from milegpo_envs.alfworld.draws import Draws
@@ -41,6 +44,15 @@ SPLITS = tuple(COUNTS)
 _ATTEMPTS = 200
 
 
+class Games(Protocol):
+    """A list of games, generated or loaded."""
+
+    task_ids: tuple[str, ...]
+
+    def game(self, task_id: str) -> "Game":
+        """The game of a task id; raises UnknownName for one that is not listed."""
+
+
 @dataclass(frozen=True)
 class Params:
     """What a task is about, as the official `pddl_params` say it."""
@@ -59,6 +71,7 @@ class Game:
     id: str
     task_type: str
     params: Params
+    scene: int  # number of the floor plan
     goal: str  # the sentence after "Your task is to: "
     pddl_domain: str = field(repr=False)
     grammar: str = field(repr=False)
@@ -117,21 +130,38 @@ def generate(task_id: str) -> Game:
         if world is not None:
             name = "_".join(parts[:4])
             sentence = draws.choice(goal_sentences(ask))
-            return _game(task_id, ask, sentence, problem_pddl(world, ask, name))
+            return _game(task_id, ask, plan.number, sentence, problem_pddl(world, ask, name))
     raise RuntimeError(f"No world for {task_id} in {_ATTEMPTS} attempts: a fault of the generator.")
 
 
-def _game(task_id: str, ask: Ask, sentence: str, problem: str) -> Game:
-    target = "toggle_target" if ask.type == LOOK else "parent_target"
+def _game(task_id: str, ask: Ask, scene: int, sentence: str, problem: str) -> Game:
+    parent, toggle = ("", ask.target) if ask.type == LOOK else (ask.target, "")
     return Game(
         id=task_id,
         task_type=ask.type,
-        params=Params(object_target=ask.object, **{target: ask.target}),
+        params=Params(ask.object, parent_target=parent, toggle_target=toggle),
+        scene=scene,
         goal=f"{sentence}.",
         pddl_domain=package.domain(),
         grammar=package.grammar().replace("UNKNOWN GOAL", sentence),
         pddl_problem=problem,
     )
+
+
+class GeneratedGames:
+    """The generated games of a split, as an environment asks for them."""
+
+    def __init__(
+        self, split: str, size: str = "full", task_types: Collection[str] | None = None
+    ) -> None:
+        self.task_ids = task_ids(split, size, task_types)
+        self._known = frozenset(self.task_ids)
+
+    def game(self, task_id: str) -> Game:
+        """The game of one of `task_ids`; raises UnknownName for any other."""
+        if task_id not in self._known:
+            raise unknown_name("task", task_id, self.task_ids)
+        return generate(task_id)
 
 
 @functools.cache

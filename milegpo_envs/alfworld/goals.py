@@ -2,8 +2,8 @@
 
     exists x: P(x) and Q(x)   ->   {P(a), Q(a)} or {P(b), Q(b)} or ...
 
-ALFRED's goals are existential conjunctions, with a few static literals that leave few alternatives. Anything else is
-refused.
+ALFRED's goals are existential conjunctions, with a few static literals that leave few alternatives.
+Anything else is refused.
 """
 
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ def ground_goal(problem: Problem) -> tuple[frozenset[Fact], ...]:
 
 
 def _flatten(tree: Tree, scope: Binding, types: dict[str, str]) -> list[tuple[bool, Fact]]:
-    """The (negated, literal) pairs of an existential conjunction, every variable renamed to be unique."""
+    """The (negated, literal) pairs of an existential conjunction, variables renamed apart."""
     if isinstance(tree, str) or not tree:
         raise UnsupportedGame(f"Not a goal formula: {tree!r:.200}")
     head, *rest = tree

@@ -1,7 +1,8 @@
-"""What the installed `alfworld` wheel ships: domain, grammar, object tables, goal library, floor plans.
+"""What the installed `alfworld` wheel ships: domain, grammar, tables, goal library, floor plans.
 
-The files are located and read without importing `alfworld`, whose import creates a data folder in the user's home and
-sets $ALFWORLD_DATA. `imported` imports one of its modules where its code is really needed, and undoes both.
+The files are located and read without importing `alfworld`, whose import creates a data folder in
+the user's home and sets $ALFWORLD_DATA. `imported` imports one of its modules where its code is
+really needed, and undoes both.
 """
 
 import functools
@@ -97,7 +98,7 @@ def goal_template(task_type: str) -> GoalTemplate:
 
 
 def _run(name: str) -> ModuleType:
-    """Run a module of `alfworld.gen` under a private name, so that the package itself stays unimported."""
+    """Run a module of `alfworld.gen` under a private name: the package stays unimported."""
     spec = importlib.util.spec_from_file_location(
         f"_alfworld_gen_{name}", folder() / "gen" / f"{name}.py"
     )
@@ -111,8 +112,9 @@ def _run(name: str) -> ModuleType:
 def imported(name: str) -> ModuleType:
     """Import a module of `alfworld`, leaving no data folder and no environment variable behind.
 
-    `alfworld.info` makes the folder named by $ALFWORLD_DATA, or ~/.cache/alfworld. While it runs, the variable names
-    a folder that exists; afterwards the module's own constant gets the value that it would have had.
+    `alfworld.info` makes the folder named by $ALFWORLD_DATA, or ~/.cache/alfworld. While it runs,
+    the variable names a folder that exists; afterwards the module's own constant gets the value
+    that it would have had.
     """
     before = os.environ.get(_VARIABLE)
     first = importlib.util.sys.modules.get("alfworld.info") is None  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ _INIT = re.compile(r"\(:init\b((?:\s*\([^()]*\))*)\s*\)")
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem file: objects with their types, facts that hold at the start, and the goal formula."""
+    """Objects with their types, facts that hold at the start, and the goal formula."""
 
     objects: tuple[tuple[str, str], ...]
     init: tuple[Fact, ...]
@@ -65,7 +65,7 @@ def typed(words: list[Tree]) -> list[tuple[str, str]]:
 
 
 def read_problem(text: str) -> Problem:
-    """Read a problem. Facts of functions, `(= (distance a b) 3)`, are no facts of the game and are left out.
+    """Read a problem, leaving out values of functions such as `(= (distance a b) 3)`.
 
     Raises:
         UnsupportedGame: for a text that is not a PDDL problem with objects, facts and a goal.

@@ -42,7 +42,7 @@ def goal_sentences(ask: Ask) -> tuple[str, ...]:
 
 
 def problem_pddl(world: World, ask: Ask, name: str) -> str:
-    """The whole problem. The class names declared beside the instances are in the official files too."""
+    """The whole problem; the official files, too, declare class names beside the instances."""
     common = package.tables()
     classes = sorted(common.objects - common.receptacles)
     views = {r.location for r in world.receptacles} | {t.location for t in world.things}

@@ -1,9 +1,10 @@
 """Which domains and grammars the fast engine reproduces.
 
-A game carries its own domain and grammar. Two data releases and the wheel differ in the verb of putting ("put X in/on Y"
-before alfworld 0.4.0, "move X to Y" since), in the arrival text, and in whether there is a `help` action. Modulo these
-and the goal sentence, one domain and one grammar are known, by digest; the digests were taken of alfworld 0.4.2, and its
-texts were compared with textworld's step by step.
+A game carries its own domain and grammar. Two data releases and the wheel differ in the verb of
+putting ("put X in/on Y" before alfworld 0.4.0, "move X to Y" since), in the arrival text, and in
+whether there is a `help` action. Modulo these and the goal sentence, one domain and one grammar are
+known, by digest; the digests were taken of alfworld 0.4.2, and its texts were compared with
+textworld's step by step.
 """
 
 import functools
@@ -59,6 +60,12 @@ def grammar_digest(text: str) -> str:
     return _digest(" ".join(text.split()))
 
 
+def goal_sentence(grammar: str) -> str:
+    """The sentence after "Your task is to: " in any grammar; "" if there is none."""
+    found = _TASK.search(grammar)
+    return str(json.loads(f'"{found.group(1)}"')) if found else ""
+
+
 @functools.lru_cache(maxsize=256)
 def wording(grammar: str) -> Wording:
     """Read what varies in a grammar.
@@ -66,15 +73,14 @@ def wording(grammar: str) -> Wording:
     Raises:
         UnsupportedGame: for a grammar that is not a known version.
     """
-    task = _TASK.search(grammar)
-    if task is None or grammar_digest(grammar) != GRAMMAR_DIGEST:
+    if _TASK.search(grammar) is None or grammar_digest(grammar) != GRAMMAR_DIGEST:
         raise UnsupportedGame("The game's text grammar is not a known version of ALFWorld's.")
     put_old, said_old, _ = (old in grammar for old, _ in _SPELLINGS)
     if put_old != said_old:
         raise UnsupportedGame(
             "The game's text grammar puts things in one wording and says so in another."
         )
-    sentence = json.loads(f'"{task.group(1)}"')
+    sentence = goal_sentence(grammar)
     if any(mark in sentence for mark in "{}[]#|"):
         raise UnsupportedGame(f"The goal sentence holds grammar marks: {sentence!r:.200}")
     return Wording(
@@ -86,7 +92,7 @@ def wording(grammar: str) -> Wording:
 
 
 def _help(grammar: str) -> str | None:
-    """The help text: in a JSON grammar, as a plain string, or absent; its first line break is not printed."""
+    """The help text, JSON or plain, or None; the line break it begins with is not printed."""
     alternative = _HELP_ALTERNATIVE.search(grammar)
     if alternative:
         return str(json.loads(alternative.group(1))).lstrip()

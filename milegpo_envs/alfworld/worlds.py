@@ -1,9 +1,10 @@
-"""What is synthetic in a generated game: which task is asked, which objects exist and where they start.
+"""What is synthetic in a generated game: the task, which objects exist and where they start.
 
-`furnish_full` fills a whole room as ALFRED does: up to three instances of every class the floor plan names, wherever
-the package's tables let them be. `furnish_small` keeps four or five receptacles of the room, always those that the task
-needs, and four to six objects, for policies with a few hundred thousand weights. Both are solvable by construction, as
-every receptacle is one `go to` away and the target can be carried, and neither starts solved, as no target starts in a
+`furnish_full` fills a whole room as ALFRED does: up to three instances of every class the floor
+plan names, wherever the package's tables let them be. `furnish_small` keeps four or five
+receptacles of the room, always those that the task needs, and four to six objects, for policies
+with a few hundred thousand weights. Both are solvable by construction, as every receptacle is one
+`go to` away and the target can be carried, and neither starts solved, as no target starts in a
 receptacle of the goal's class.
 """
 
@@ -27,8 +28,11 @@ PROCESSES: Mapping[str, tuple[str, str]] = {
 _LAMP = "DeskLamp"
 _LAMP_STANDS_ON = frozenset(("Desk", "SideTable", "Dresser", "Shelf", "CoffeeTable", "DiningTable"))
 _LOOKED_AT = frozenset(
-    "AlarmClock BasketBall Book Bowl Box CD CellPhone CreditCard KeyChain Laptop Mug Newspaper Pen Pencil Pillow Plate "
-    "RemoteControl Statue TissueBox Vase Watch".split()
+    (
+        *("AlarmClock", "BasketBall", "Book", "Bowl", "Box", "CD", "CellPhone", "CreditCard"),
+        *("KeyChain", "Laptop", "Mug", "Newspaper", "Pen", "Pencil", "Pillow", "Plate"),
+        *("RemoteControl", "Statue", "TissueBox", "Vase", "Watch"),
+    )
 )
 _ROOM_FOR: Mapping[str, int] = {
     **dict.fromkeys(("CounterTop", "DiningTable"), 12),
@@ -53,7 +57,7 @@ _CLOSED = 2  # receptacles that must be opened, in a small room
 
 @dataclass(frozen=True)
 class Ask:
-    """A task: its type, the class of object, and the class of receptacle, or of lamp, that it ends at."""
+    """A task: its type, the class of object, and the class of receptacle or lamp it ends at."""
 
     type: str
     object: str
@@ -133,7 +137,7 @@ def furnish_small(room: Room, ask: Ask, draws: Draws) -> World | None:
     if ask.type == LOOK and not shelf.place_lamp():
         return None
     targets = ask.needed if ask.type == TWO or draws.chance(0.7) else 2
-    if not all([shelf.place(ask.object) for _ in range(targets)]):
+    if sum(shelf.place(ask.object) for _ in range(targets)) < targets:
         return None
     total = draws.integer(4, 6)
     for type in draws.shuffled([t for t in room.portable_types if t != ask.object]):
@@ -143,7 +147,7 @@ def furnish_small(room: Room, ask: Ask, draws: Draws) -> World | None:
 
 
 def _keep(room: Room, ask: Ask, draws: Draws, how_many: int) -> tuple[Receptacle, ...] | None:
-    """Receptacles with distinct viewpoints: those the task needs, a place to start from, then any others."""
+    """Receptacles with distinct viewpoints: those the task needs, then any others."""
     pool = draws.shuffled(room.receptacles)
     wanted: list[frozenset[str]] = []
     if ask.type == LOOK:

@@ -1,0 +1,76 @@
+"""Canonical states of ALFWorld: what a state id hashes.
+
+    facts         the changing facts, with internal ids: equal exactly where the game can go on
+    equally (default) observation   the last feedback: the anchor of GiGPO's code
+    (arXiv:2505.10978), which confuses many situations graphgpo      feedback, location, held object
+    with its states, objects moved so far, admissible commands
+
+All hold the task id, as facts of different games can look alike. All are JSON-able.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+
+from milegpo_envs.alfworld.engine import EngineStep, Fact
+from milegpo_envs.state import state_id
+
+Canonical = Callable[[str, EngineStep, EngineStep], dict[str, object]]
+"""From the task id, the first and the present answer of the engine to the canonical state."""
+
+_STATES = ("isclean", "ishot", "iscool", "istoggled", "issliced")
+
+
+def name_state(
+    canonical: Canonical, task_id: str, first: EngineStep, now: EngineStep
+) -> tuple[str, dict[str, object]]:
+    """The id and the canonical state; a state of facts that was met lately is not hashed again."""
+    if canonical is facts:
+        name, lines = _named_facts(task_id, now.facts)
+        return name, {"task": task_id, "facts": list(lines)}
+    state = canonical(task_id, first, now)
+    return state_id(state), state
+
+
+@functools.lru_cache(maxsize=1024)
+def _named_facts(task_id: str, known: frozenset[Fact]) -> tuple[str, tuple[str, ...]]:
+    lines = _lines(known)
+    return state_id({"task": task_id, "facts": lines}), tuple(lines)
+
+
+def _lines(known: frozenset[Fact]) -> list[str]:
+    return sorted(map(" ".join, known))
+
+
+def facts(task_id: str, first: EngineStep, now: EngineStep) -> dict[str, object]:
+    """Every changing fact, as "predicate argument ..." in sorted order."""
+    return {"task": task_id, "facts": _lines(now.facts)}
+
+
+def observation(task_id: str, first: EngineStep, now: EngineStep) -> dict[str, object]:
+    """The last feedback and nothing else."""
+    return {"task": task_id, "feedback": now.feedback}
+
+
+def graphgpo(task_id: str, first: EngineStep, now: EngineStep) -> dict[str, object]:
+    """Feedback with the context that it leaves out.
+
+    An object counts as moved while it is in a receptacle that it did not start in.
+    """
+    where = [fact[2] for fact in now.facts if fact[0] == "atlocation"]
+    held = [fact[2] for fact in now.facts if fact[0] == "holds"]
+    moved = [fact[1:] for fact in now.facts - first.facts if fact[0] == "inreceptacle"]
+    return {
+        "task": task_id,
+        "feedback": now.feedback,
+        "location": where[0],
+        "held": [[object, [s for s in _STATES if (s, object) in now.facts]] for object in held],
+        "moved": sorted(map(" ".join, moved)),
+        "admissible": list(now.admissible_commands),
+    }
+
+
+CANONICAL: Mapping[str, Canonical] = {
+    "facts": facts,
+    "observation": observation,
+    "graphgpo": graphgpo,
+}
