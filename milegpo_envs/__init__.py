@@ -24,6 +24,10 @@ and after every ``step``:
 
 The rest of the package builds on that contract only: ``wrappers`` (chat prompts in, raw replies
 out), ``pool`` (many environments in lockstep), ``panels`` (fixed lists of tasks for evaluation).
+
+An environment is a folder and a line in ``ENTRY_POINTS``. Its class has ``task_ids()``, takes
+``reset(options={"task": id})``, fills the keys above, and may bring ``prompt_templates`` (see
+``prompts``); it imports nothing from other environments.
 """
 
 import gymnasium as gym

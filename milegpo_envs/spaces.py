@@ -9,7 +9,7 @@ spaces do: ``SyncVectorEnv`` takes them as they are, ``AsyncVectorEnv`` with
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 import numpy as np
 from gymnasium.spaces import Space
@@ -97,10 +97,11 @@ class MessagesSpace(Space[list[Message]]):
         """Chat messages have no fixed-size array form."""
         return False
 
-    def seed(self, seed: int | None = None) -> Any:
+    def seed(self, seed: int | None = None) -> int:
         """Seed ``sample``."""
-        self.content.seed(seed)
-        return super().seed(seed)
+        used: int = super().seed(seed)
+        self.content.seed(used)
+        return used
 
     def sample(self, mask: None = None, probability: None = None) -> list[Message]:
         """Draw one user message; masks mean nothing here and are refused."""

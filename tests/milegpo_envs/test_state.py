@@ -107,7 +107,7 @@ def test_sets_of_mixed_items_are_sorted_too():
 @given(PLAIN)
 def test_the_readable_state_has_the_same_id_and_survives_json(value):
     assert state_id(readable(value)) == state_id(value)
-    # With \\u escapes JSON cannot tell two lone surrogates from the letter that they would make.
+    # With \u escapes JSON cannot tell two lone surrogates from the letter that they would make.
     assert json.loads(json.dumps(readable(value), ensure_ascii=False)) == readable(value)
 
 
