@@ -182,7 +182,7 @@ class Rollouts:
     def trajectory_return(self) -> FloatArray:
         """R_i: the undiscounted sum of raw rewards.  [M]."""
         rewards = self.reward[self.order]
-        return np.bincount(self.trajectory[self.order], rewards, minlength=len(self.start) - 1)
+        return np.add.reduceat(rewards, self.start[:-1])
 
     @cached_property
     def env_return(self) -> FloatArray:
@@ -193,6 +193,26 @@ class Rollouts:
     def last(self) -> IntArray:
         """The row of each trajectory's last step.  [M]."""
         return self.order[self.start[1:] - 1]
+
+    def require_one_start(self) -> None:
+        """Check that all trajectories of a task begin in the same state.
+
+        Raises:
+            RolloutError: Two do not; the text names their rows.
+        """
+        first = self.order[self.start[:-1]]
+        task, state = self.trajectory_task, self.state[first]
+        pattern = np.empty(len(self.tasks), dtype=np.int64)
+        pattern[task] = np.arange(len(first))
+        other = np.flatnonzero(state != state[pattern[task]])
+        if len(other):
+            one, two = (self.describe(int(first[i])) for i in (other[0], pattern[task[other[0]]]))
+            raise RolloutError(
+                f"'state' differs at the start of one task: {one} begins in"
+                f" {self.states[state[other[0]]]!r}, {two} in"
+                f" {self.states[state[pattern[task[other[0]]]]]!r}; give trajectories with other"
+                " starts other task ids, or set one_start=False"
+            )
 
     def describe(self, row: int) -> str:
         """Name a row in an error or a report."""
@@ -278,11 +298,11 @@ def _floats(values: Sequence[object] | FloatArray, name: str) -> FloatArray:
             if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
                 raise RolloutError(f"row {row}: {name!r} is {value!r}, not a number")
         raise RolloutError(f"column {name!r} does not hold one number per row")
-    array = array.astype(np.float64)
-    bad = np.flatnonzero(~np.isfinite(array))
+    numbers = array.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
-        raise RolloutError(f"row {bad[0]}: {name!r} is {array[bad[0]]}, not a finite number")
-    return array
+        raise RolloutError(f"row {bad[0]}: {name!r} is {numbers[bad[0]]}, not a finite number")
+    return numbers
 
 
 def _array(values: Sequence[object] | NDArray[np.generic]) -> NDArray[np.generic]:

@@ -325,6 +325,4 @@ def _json(value: object) -> Json:
         return float(value)
     if isinstance(value, Mapping):
         return {str(key): _json(item) for key, item in value.items()}
-    if callable(value):
-        return f"{value.__module__}.{value.__qualname__}"
-    return repr(value)
+    return str(getattr(value, "__qualname__", type(value).__qualname__))

@@ -6,12 +6,12 @@ state) of a task, self-loops included. Searches run over all tasks at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, dijkstra
+from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra
 
 from milegpo_algo.data import GOAL, FloatArray, IntArray, Rollouts
 from milegpo_algo.returns import compact
@@ -159,7 +159,8 @@ class StateGraph:
         """Least of begin[i] + cost of a path to ends[i], over i.  [V]."""
         size = len(self.node_task)
         graph = self._backward(ends, begin, edge_cost)
-        return dijkstra(graph, indices=size)[:size]
+        cost: FloatArray = dijkstra(graph, indices=size)
+        return cost[:size]
 
     def _backward(self, ends: IntArray, begin: FloatArray, edge_cost: FloatArray) -> csr_array:
         """Reversed edges, and one more node V with an edge to each of `ends`.  (V + 1, V + 1)."""
@@ -170,6 +171,29 @@ class StateGraph:
         indices = np.concatenate((self.edge_source, ends)).astype(np.int32)
         costs = np.concatenate((edge_cost, begin))
         return csr_array((costs, indices, pointers), shape=(size + 1, size + 1))
+
+
+def merge_similar(rollouts: Rollouts, vectors: FloatArray, above: float) -> Rollouts:
+    """Make one state of all states of a task that a chain of cosines over `above` connects.
+
+    Args:
+        rollouts: The steps to rename states in.
+        vectors: One embedding per entry of `rollouts.states`.  (S, D)
+        above: Two states are neighbours when the cosine of their vectors exceeds this.
+    """
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(length > 0.0, length, 1.0)
+    state, after = rollouts.state.copy(), rollouts.next_state.copy()
+    task = rollouts.task[rollouts.order]
+    for rows in np.split(rollouts.order, np.flatnonzero(task[1:] != task[:-1]) + 1):
+        inner = rows[after[rows] != GOAL]
+        members = np.unique(np.concatenate((state[rows], after[inner])))
+        close = csr_array(unit[members] @ unit[members].T > above)
+        _, cluster = connected_components(close, directed=False)
+        leader = members[np.unique(cluster, return_index=True)[1]][cluster]
+        state[rows] = leader[np.searchsorted(members, state[rows])]
+        after[inner] = leader[np.searchsorted(members, after[inner])]
+    return replace(rollouts, state=state, next_state=after)
 
 
 def _evidence(items: IntArray, who: IntArray, rollouts: Rollouts, count: int) -> Evidence:

@@ -118,9 +118,9 @@ def milestone_scores(
 def trap_candidates(land: Landscape, min_visits: int) -> BoolArray:
     """States no success visits, with `min_visits` failures or a revisit by one of them.  [V]."""
     nodes = land.nodes
-    repeated = nodes.visits > nodes.total
-    found = (nodes.success == 0) & ((nodes.total >= min_visits) | repeated)
-    return found & ~land.is_goal()
+    often = (nodes.total >= min_visits) | (nodes.visits > nodes.total)
+    candidates: BoolArray = (nodes.success == 0) & often & ~land.is_goal()
+    return candidates
 
 
 def trap_scores(

@@ -60,6 +60,9 @@ class MileGPO(EpisodeEstimator):
     eta = 0 is the graph term alone. A state left once gives a step term of 0; a group without
     success has r^G = 0, and only its traps and penalties tell steps apart.
 
+    p+(v) is held against p+ of the whole task, so a task needs one start; one_start = False lets
+    several pass.
+
     Conventions: only the episode term differs, see `EpisodeEstimator`.
     """
 
@@ -103,9 +106,12 @@ class MileGPO(EpisodeEstimator):
     coverage_threshold: float = setting(1.1)  # theta_m
     discount: float = setting(0.0, at_least=0.0)  # rho
     retain_branches: bool = setting(False)  # kappa_bc
+    one_start: bool = setting(True)
 
     def __call__(self, rollouts: Rollouts) -> FloatArray:
         """One advantage per step.  [N]."""
+        if self.one_start:
+            rollouts.require_one_start()
         credit = self.credit(rollouts, ms.Landscape.survey(rollouts))
         return self.step_weight * credit.step + self.episode_weight * credit.episode
 
