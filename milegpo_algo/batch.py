@@ -1,7 +1,6 @@
-"""From episodes to the padded micro-batches of TRL's loss, no row lost and none counted twice.
+"""From rows to the padded micro-batches of TRL's loss, no row lost and none counted twice.
 
-    episodes, advantages -> rows -> mini-batches (global) -> this process's share -> micro-batches
-    -> tensors
+    rows -> mini-batches (global) -> this process's share, by length -> micro-batches -> tensors
 
 Mini-batches are cut before rows are dealt to processes, so that what an optimizer step averages
 over does not depend on the number of processes.
@@ -11,15 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-
-from milegpo_algo.rollout.collect import Episode
 
 Tokens = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -56,22 +54,6 @@ class Row:
         return len(self.prompt) + len(self.completion)
 
 
-def rows_of(episodes: Sequence[Episode], advantages: NDArray[np.float64]) -> list[Row]:
-    """One row per step, in the order of episodes and steps, with its own advantage [N]."""
-    steps = [step for episode in episodes for step in episode.steps]
-    return [
-        Row(
-            prompt=np.array(step.prompt_ids, dtype=np.int64),
-            completion=np.array(step.completion_ids, dtype=np.int64),
-            sampled_logprobs=None
-            if step.logprobs is None
-            else np.array(step.logprobs, dtype=np.float32),
-            advantage=float(advantage),
-        )
-        for step, advantage in zip(steps, advantages, strict=True)
-    ]
-
-
 def minibatches(rows: Sequence[Row], size: int, seed: int, iteration: int) -> list[list[Row]]:
     """Shuffle the rows and cut them into the fewest mini-batches of at most `size` rows.
 
@@ -103,13 +85,14 @@ def deal(rows: Sequence[Row], world: int, rank: int) -> list[Row]:
     return [replace(by_length[0], counts=False)] * missing + share
 
 
-def microbatches(rows: Sequence[Row], size: int) -> Iterator[list[Row]]:
-    """Cut a share into pieces of at most `size` rows of similar length and even size."""
-    ordered = sorted(rows, key=len)
-    count = math.ceil(len(ordered) / size)
-    cuts = [round(i * len(ordered) / max(count, 1)) for i in range(count + 1)]
-    for start, end in pairwise(cuts):
-        yield ordered[start:end]
+Item = TypeVar("Item")
+
+
+def microbatches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    """Cut a list into the fewest pieces of at most `size` items, of even size."""
+    count = math.ceil(len(items) / size)
+    cuts = [round(i * len(items) / count) for i in range(count + 1)] if count else [0]
+    return [items[start:end] for start, end in pairwise(cuts)]
 
 
 def collate(rows: Sequence[Row], pad_id: int, device: torch.device) -> dict[str, torch.Tensor]:

@@ -9,13 +9,14 @@ import ast
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Literal, cast, get_args
 
 import torch
 from trl import GRPOConfig
 
 from milegpo_algo import make_estimator
-from milegpo_algo.rollout.collect import PENALISE, Penalise
+
+Penalise = Literal["format", "admissible", "both"]
 
 LOSSES_BY_TOKEN = ("dapo", "bnpo", "cispo", "vespo")
 """Loss types of TRL that average over tokens."""
@@ -106,6 +107,9 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
             "episode is cut."
         },
     )
+    dataloader_pin_memory: bool = field(
+        default=False, metadata={"help": "Of the data loader, which only counts iterations here."}
+    )
     eval_temperature: float = field(
         default=0.4, metadata={"help": "Sampling temperature of evaluation; 0 is greedy."}
     )
@@ -150,6 +154,12 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
         default="constant", metadata={"help": "Learning rate schedule, by iteration."}
     )
     logging_steps: float = field(default=1, metadata={"help": "Iterations between log lines."})
+    per_device_train_batch_size: int = field(
+        default=16, metadata={"help": "Most rows in one backward pass, on one process."}
+    )
+    bf16: bool | None = field(
+        default=None, metadata={"help": "Mixed precision. None: on where there is a GPU."}
+    )
     gradient_checkpointing: bool | None = field(
         default=None, metadata={"help": "Trade time for memory. None: on where there is a GPU."}
     )
@@ -179,8 +189,9 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
                 raise ValueError(f"{name}={getattr(self, name)!r} has no effect here: {remedy}.")
         if self.use_vllm:
             raise ValueError("use_vllm: this trainer samples with transformers only.")
-        if self.penalise not in PENALISE:
-            raise ValueError(f"penalise={self.penalise!r}: choose one of {', '.join(PENALISE)}.")
+        if self.penalise not in get_args(Penalise):
+            valid = ", ".join(get_args(Penalise))
+            raise ValueError(f"penalise={self.penalise!r}: choose one of {valid}.")
         if self.loss_type not in LOSSES_BY_TOKEN + LOSSES_BY_ROW:
             valid = ", ".join(LOSSES_BY_TOKEN + LOSSES_BY_ROW)
             raise ValueError(f"loss_type={self.loss_type!r}: choose one of {valid}.")

@@ -27,9 +27,10 @@ import numpy as np
 import torch
 from accelerate.utils import DistributedType, gather_object
 from datasets import Dataset
+from numpy.typing import NDArray
 from torch.utils.data import DataLoader, SequentialSampler
-from tqdm.auto import tqdm
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from tqdm.auto import tqdm  # type: ignore[import-untyped]  # no stubs among our dependencies
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback, TrainerControl
 from trl import GRPOTrainer
 from trl.models.utils import disable_gradient_checkpointing, unwrap_model_for_generation
 from trl.trainer.utils import use_adapter
@@ -44,7 +45,6 @@ from milegpo_algo.batch import (
     microbatches,
     minibatches,
     padding,
-    rows_of,
 )
 from milegpo_algo.config import LOSSES_BY_TOKEN, MultiTurnConfig
 from milegpo_algo.estimator import StepEstimator
@@ -89,6 +89,7 @@ class MultiTurnTrainer(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
     """
 
     _tag_names = ("trl", "milegpo")
+    control: TrainerControl
 
     def __init__(
         self,
@@ -302,7 +303,7 @@ class MultiTurnTrainer(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
                 old = self._score(rows, lambda batch: self._logprobs(self.model, batch))
             self._log_gap(rows, old)
             return old
-        pieces = list(microbatches(rows, self.args.per_device_train_batch_size))
+        pieces = list(microbatches(sorted(rows, key=len), self.args.per_device_train_batch_size))
         piece = pieces[len(pieces) // 2]
         with self.watch.phase("old_logprobs"):
             self._log_gap(
@@ -321,30 +322,34 @@ class MultiTurnTrainer(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
     def _score(
         self, rows: Sequence[Row], logprobs: Callable[[Batch], torch.Tensor]
     ) -> list[Floats]:
-        """Log-probs of each row's completion, in micro-batches; equal rows are computed once."""
-        known: dict[tuple[bytes, bytes], Floats] = {}
-        names = [(row.prompt.tobytes(), row.completion.tobytes()) for row in rows]
-        distinct = dict(zip(names, rows, strict=True))
-        for piece in microbatches(
-            [replace(row, counts=True) for row in distinct.values()],
-            self.args.per_device_train_batch_size,
-        ):
-            values = logprobs(self._collate(piece)).float().cpu().numpy()
-            for row, value in zip(piece, values, strict=True):
-                name = (row.prompt.tobytes(), row.completion.tobytes())
-                known[name] = value[: len(row.completion)].copy()
-        return [known[name] for name in names]
+        """Log-probs of each row's completion, in micro-batches; equal rows are computed once.
+
+        Except where processes hold parts of one model and have to run it equally often.
+        """
+        sharded = self._dist.is_zero3 or self._dist.is_fsdp
+        first: dict[tuple[bytes, bytes, int], int] = {}
+        source = [
+            first.setdefault(
+                (row.prompt.tobytes(), row.completion.tobytes(), i if sharded else 0), i
+            )
+            for i, row in enumerate(rows)
+        ]
+        distinct = sorted(first.values(), key=lambda i: len(rows[i]))
+        known: dict[int, Floats] = {}
+        for piece in microbatches(distinct, self.args.per_device_train_batch_size):
+            batch = self._collate([replace(rows[i], counts=True) for i in piece])
+            for i, values in zip(piece, logprobs(batch).float().cpu().numpy(), strict=True):
+                known[i] = values[: len(rows[i].completion)].copy()
+        return [known[i] for i in source]
 
     def _logprobs(self, model: torch.nn.Module, batch: Batch) -> torch.Tensor:
-        return cast(
-            torch.Tensor,
-            self._get_per_token_logps_and_entropies(
-                model,
-                torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
-                torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
-                batch["completion_ids"].size(1),
-            )[0],
+        logprobs, _, _ = self._get_per_token_logps_and_entropies(
+            model,
+            torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
+            torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
+            batch["completion_ids"].size(1),
         )
+        return logprobs
 
     def _log_gap(self, rows: Sequence[Row], recomputed: Sequence[Floats]) -> None:
         """Log how far training's log-probs are from those recorded while sampling, in nats."""
@@ -521,6 +526,22 @@ class MultiTurnTrainer(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, named)
         self.model.train(was_training)
         return named
+
+
+def rows_of(episodes: Sequence[Episode], advantages: NDArray[np.float64]) -> list[Row]:
+    """One row per step, in the order of episodes and steps, with its own advantage [N]."""
+    steps = [step for episode in episodes for step in episode.steps]
+    return [
+        Row(
+            prompt=np.array(step.prompt_ids, dtype=np.int64),
+            completion=np.array(step.completion_ids, dtype=np.int64),
+            sampled_logprobs=None
+            if step.logprobs is None
+            else np.array(step.logprobs, dtype=np.float32),
+            advantage=float(advantage),
+        )
+        for step, advantage in zip(steps, advantages, strict=True)
+    ]
 
 
 def _clock(length: int) -> Dataset:

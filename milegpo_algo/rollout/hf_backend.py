@@ -12,7 +12,7 @@ and its kin).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
@@ -58,13 +58,14 @@ class ChatCodec:
 
     def encode(self, messages: Messages) -> list[int]:
         """Token ids of the messages and the opening of the assistant's turn; never empty."""
-        text = self.tokenizer.apply_chat_template(
+        render = cast(Callable[..., str], self.tokenizer.apply_chat_template)
+        text = render(
             [dict(message) for message in messages],
             tokenize=False,
             add_generation_prompt=True,
             **self.template_settings,
         )
-        return list(self._ids_of(cast(str, text)))
+        return list(self._ids_of(text))
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Text of the ids, special tokens left out."""
@@ -109,7 +110,7 @@ class HFGenerator:
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         samples: dict[int, Sample] = {}
         was_training = self.model.training
-        self.model.eval()
+        self.model.train(False)
         try:
             for start in range(0, len(order), self.max_rows):
                 rows = order[start : start + self.max_rows]
@@ -225,17 +226,19 @@ def uniforms(keys: NDArray[np.uint64], position: int) -> NDArray[np.float64]:
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-class _RoomyLayer(DynamicLayer):
+class _RoomyLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers leaves it so
     """A cache layer with room for the whole reply: a new token is written, nothing is copied."""
 
     def __init__(self, room: torch.Tensor, filled: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it so
         self.dtype, self.device, self.is_initialized = room.dtype, room.device, True
         self.room, self.filled = room, filled  # (2, B, H, P + C, d): keys and values
         self._show()
 
-    def _show(self) -> None:
-        self.keys, self.values = self.room[:, :, :, : self.filled]
+    def _show(self) -> tuple[torch.Tensor, torch.Tensor]:
+        keys, values = self.room[:, :, :, : self.filled]
+        self.keys, self.values = keys, values
+        return keys, values
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
@@ -244,8 +247,7 @@ class _RoomyLayer(DynamicLayer):
         self.room[0, :, :, self.filled : end] = key_states
         self.room[1, :, :, self.filled : end] = value_states
         self.filled = end
-        self._show()
-        return self.keys, self.values
+        return self._show()
 
     def keep(self, rows: torch.Tensor) -> None:
         self.room = self.room.index_select(1, rows)
@@ -268,7 +270,7 @@ class _Decoding:
             input_ids=last.unsqueeze(1),
             attention_mask=self.mask[:, : self.filled],
             position_ids=self.position.unsqueeze(1),
-            past_key_values=Cache(layers=self.layers),
+            past_key_values=Cache(layers=list(self.layers)),
             use_cache=True,
             logits_to_keep=1,
         )
@@ -307,16 +309,20 @@ def _prefill(model: PreTrainedModel, prompts: list[Sequence[int]], room: int) ->
             ids[i, : len(head)] = torch.tensor(head, dtype=torch.long)
         cache = DynamicCache()
         model(input_ids=ids.to(device), past_key_values=cache, use_cache=True, logits_to_keep=1)
+        read = [
+            (cast(torch.Tensor, layer.keys), cast(torch.Tensor, layer.values))
+            for layer in cast(list[DynamicLayer], cache.layers)
+        ]
         if not rooms:
-            rooms = [_room(layer, len(heads), widest + room) for layer in cache.layers]
+            rooms = [_room(keys, len(heads), widest + room) for keys, _ in read]
         rows = np.flatnonzero((source >= start) & (source < start + len(part)))
         slot = np.maximum(np.arange(width) - (width - length[rows])[:, None], 0)  # (R, width)
         local = torch.as_tensor(source[rows] - start, device=device).unsqueeze(1)
-        for target, layer in zip(rooms, cache.layers, strict=True):
-            for which, read in enumerate((layer.keys, layer.values)):
-                target[which, rows, :, widest - width : widest] = read.transpose(1, 2)[
-                    local, torch.as_tensor(slot, device=device)
-                ].transpose(1, 2)
+        where = torch.as_tensor(slot, device=device)
+        for target, pair in zip(rooms, read, strict=True):
+            for which, states in enumerate(pair):
+                aligned = states.transpose(1, 2)[local, where].transpose(1, 2)
+                target[which, rows, :, widest - width : widest] = aligned
     return _Decoding(
         layers=[_RoomyLayer(target, widest) for target in rooms],
         mask=torch.as_tensor(mask, device=device),
@@ -325,6 +331,6 @@ def _prefill(model: PreTrainedModel, prompts: list[Sequence[int]], room: int) ->
     )
 
 
-def _room(layer: DynamicLayer, rows: int, width: int) -> torch.Tensor:
-    _, heads, _, size = layer.keys.shape
-    return layer.keys.new_zeros((2, rows, heads, width, size))
+def _room(keys: torch.Tensor, rows: int, width: int) -> torch.Tensor:
+    _, heads, _, size = keys.shape
+    return keys.new_zeros((2, rows, heads, width, size))
