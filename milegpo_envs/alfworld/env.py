@@ -130,9 +130,7 @@ class ALFWorldEnv(gym.Env[str, str]):
             ids = self._games.task_ids
             task = ids[int(self.np_random.integers(2**62)) % len(ids)]
         self._game = self._games.game(task)
-        if self._engine is not None:
-            self._engine.close()
-        self._engine = start_engine(self._game, self._engine_name)
+        self._engine = start_engine(self._game, self._engine_name, self._engine)
         self._first = self._now = self._engine.reset()
         return self._now.feedback, self._info(Read(""), None)
 
@@ -176,18 +174,28 @@ class ALFWorldEnv(gym.Env[str, str]):
         }
 
 
-def start_engine(game: Game, engine: str) -> Engine:
+def start_engine(game: Game, name: str, previous: Engine | None = None) -> Engine:
     """The engine for a game; "auto" is fast where the game is of a known version.
+
+    The previous engine is closed, or plays on if it is textworld's, which is costly to start.
 
     Raises:
         UnsupportedGame: if "fast" was asked for and cannot be had.
     """
-    if engine != "textworld":
+    fast: Engine | None = None
+    if name != "textworld":
         try:
-            return FastEngine(compiled(game))
+            fast = FastEngine(compiled(game))
         except UnsupportedGame:
-            if engine == "fast":
+            if name == "fast":
                 raise
+    if fast is not None:
+        if previous is not None:
+            previous.close()
+        return fast
     from milegpo_envs.alfworld.textworld_engine import TextWorldEngine  # heavy: only where needed
 
+    if isinstance(previous, TextWorldEngine):
+        previous.load(game)
+        return previous
     return TextWorldEngine(game)

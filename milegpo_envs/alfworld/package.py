@@ -9,6 +9,7 @@ import functools
 import importlib
 import importlib.util
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +118,7 @@ def imported(name: str) -> ModuleType:
     that it would have had.
     """
     before = os.environ.get(_VARIABLE)
-    first = importlib.util.sys.modules.get("alfworld.info") is None  # type: ignore[attr-defined]
+    first = "alfworld.info" not in sys.modules
     os.environ[_VARIABLE] = str(folder())
     try:
         module = importlib.import_module(name)
