@@ -109,6 +109,16 @@ class ALFWorldEnv(gym.Env[str, str]):
         """How a step of this environment is shown to a model."""
         return PROMPTS
 
+    @property
+    def game(self) -> Game:
+        """The game being played, for experts and reports; after `reset`."""
+        return self._game
+
+    @property
+    def now(self) -> EngineStep:
+        """The engine's last answer, hidden facts included; after `reset`."""
+        return self._now
+
     def task_ids(self) -> tuple[str, ...]:
         """The tasks of the split, in a fixed order."""
         return self._games.task_ids

@@ -27,8 +27,9 @@ from textworld.envs.pddl import PddlEnv
 
 from milegpo_envs.alfworld import package
 from milegpo_envs.alfworld.engine import CHANGING, EngineStep
+from milegpo_envs.alfworld.exchange import exchanged
 from milegpo_envs.alfworld.games import Game
-from milegpo_envs.alfworld.textworld_memo import MEMOISED, exchanged
+from milegpo_envs.alfworld.textworld_memo import MEMOISED
 from milegpo_envs.errors import EnvError
 
 

@@ -6,17 +6,17 @@ replaced by the plain one, and no engine here asks the planner. `exchanged` puts
 the duration of a call and nothing else in the process sees them.
 """
 
-import contextlib
 import copy
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import fast_downward
 from textworld.envs.pddl import logic as pddl_logic
 from textworld.envs.pddl import textgen
 from textworld.logic import Rule
+
+from milegpo_envs.alfworld.exchange import Exchange
 
 _TRANSLATIONS = 32  # games kept translated, some megabytes each
 
@@ -115,9 +115,6 @@ def _logic(domain: str, grammar: str) -> Any:
     return _OriginalLogic(domain=domain, grammar=grammar)
 
 
-Exchange = tuple[Any, str, Callable[..., Any] | type]
-"""An object, the name of one of its attributes, and what to put there."""
-
 MEMOISED: tuple[Exchange, ...] = (
     (textgen, "_parse_and_convert", _parse),
     (textgen, "Rule", _MemoisedRule),
@@ -128,16 +125,3 @@ MEMOISED: tuple[Exchange, ...] = (
     (fast_downward, "pddl2sas", _translate),
     (pddl_logic, "GameLogic", _logic),
 )
-
-
-@contextlib.contextmanager
-def exchanged(exchanges: Sequence[Exchange]) -> Iterator[None]:
-    """Put other functions in place, and the originals back whatever happens."""
-    originals = [getattr(owner, name) for owner, name, _ in exchanges]
-    for owner, name, other in exchanges:
-        setattr(owner, name, other)
-    try:
-        yield
-    finally:
-        for (owner, name, _), original in zip(exchanges, originals, strict=True):
-            setattr(owner, name, original)
