@@ -25,11 +25,11 @@ def short_observation(text: str) -> str:
     """Drop what repeats and what adds nothing: banner, task, lead-ins, articles, capitals.
 
     "You arrive at desk 1. On the desk 1, you see a pen 1, and a mug 2." becomes
-    "on the desk 1, you see pen 1, mug 2."
+    "on the desk 1: pen 1, mug 2."
     """
     paragraphs = [p for p in text.split("\n\n") if not p.startswith(("-= ", _TASK))]
     line = " ".join(" ".join(paragraphs).split()).removeprefix(_LEAD_IN)
-    return _ARTICLE.sub("", _MOVE.sub("", line).lower())
+    return _ARTICLE.sub("", _MOVE.sub("", line).lower()).replace(", you see ", ": ").removeprefix("you see ")
 
 
 PROMPTS: Mapping[str, Template] = {
@@ -45,7 +45,7 @@ PROMPTS: Mapping[str, Template] = {
     ),
     "compact": replace(
         COMPACT,
-        hidden=frozenset({"help"}),
+        hidden=frozenset({"help", "inventory", "look"}),
         task_of=task_sentence,
         show=short_observation,
     ),

@@ -63,15 +63,15 @@ def test_a_prompt_whose_history_was_dropped_still_counts_the_steps():
 def test_the_compact_prompt_is_bare():
     assert PROMPTS["compact"].render(LATER) == (
         "task: put a clean mug in desk.\n"
-        "[hist] 3 go to desk 1 -> on the desk 1, you see pen 1, mug 2.\n"
-        "[hist] 4 go to drawer 1\n"
+        "3 go to desk 1 -> on the desk 1: pen 1, mug 2.\n"
+        "4 go to drawer 1\n"
         "obs: the drawer 1 is closed.\n"
         "actions: go to desk 1 | open drawer 1"
     )
     assert PROMPTS["compact"].render(AT_START) == (
         "task: put a clean mug in desk.\n"
-        "obs: you see bed 1, desk 1, drawer 1.\n"
-        "actions: go to desk 1 | go to drawer 1 | look"
+        "obs: bed 1, desk 1, drawer 1.\n"
+        "actions: go to desk 1 | go to drawer 1"
     )
 
 

@@ -1,0 +1,1 @@
+"""Command-line programs; each is run as ``python -m scripts.NAME`` and has ``--help``."""
