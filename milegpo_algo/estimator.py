@@ -118,9 +118,20 @@ class Estimator:
 class StepEstimator(Estimator, ABC):
     """Gives one advantage to each step."""
 
-    @abstractmethod
     def __call__(self, rollouts: Rollouts) -> FloatArray:
         """Advantages aligned with the rows of `rollouts`.  [N]."""
+        self.check(rollouts)
+        found = np.empty(len(rollouts))
+        for rows, block in rollouts.blocks():
+            found[rows] = self.compute(block)
+        return found
+
+    @abstractmethod
+    def compute(self, rollouts: Rollouts) -> FloatArray:
+        """Advantages of whole tasks; many rollouts come in several blocks of tasks.  [N]."""
+
+    def check(self, rollouts: Rollouts) -> None:
+        """Raise `RolloutError` for rollouts that this estimator cannot read."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,10 +41,10 @@ class Evidence:
 class StateGraph:
     """V nodes and E edges over the T tasks of some rollouts.
 
+    Node i < S is the state i of the rollouts, node S + q the goal of task q; V = S + T.
+
     Attributes:
         node_task: Task of each node.  [V]
-        node_state: Index in `Rollouts.states`; `GOAL` for the last T nodes, the goal of task 0, 1,
-            ...  [V]
         source: Node each row left.  [N]
         target: Node each row reached.  [N]
         edge: Edge of each row.  [N]
@@ -54,7 +54,6 @@ class StateGraph:
     """
 
     node_task: IntArray
-    node_state: IntArray
     source: IntArray
     target: IntArray
     edge: IntArray
@@ -65,30 +64,22 @@ class StateGraph:
     @classmethod
     def build(cls, rollouts: Rollouts) -> StateGraph:
         """Collect the nodes and edges of all tasks."""
-        tasks, states, rows = len(rollouts.tasks), len(rollouts.states), len(rollouts)
+        tasks, states = len(rollouts.tasks), len(rollouts.states)
         goal = rollouts.next_state == GOAL
-        after = np.where(goal, rollouts.state, rollouts.next_state)
-        keys = np.concatenate((rollouts.task, rollouts.task)) * states
-        keys += np.concatenate((rollouts.state, after))
-        node, places = compact(keys)
-        task_of = np.empty(places + tasks, dtype=np.int64)
-        state_of = np.full(places + tasks, GOAL, dtype=np.int64)
-        task_of[node] = keys // states
-        state_of[node] = keys % states
-        task_of[places:] = np.arange(tasks)
-        source, target = node[:rows], np.where(goal, places + rollouts.task, node[rows:])
-        pairs = target * len(task_of) + source
+        target = np.where(goal, states + rollouts.task, rollouts.next_state)
+        nodes = states + tasks
+        pairs = target * nodes + rollouts.state
         edge, edges = compact(pairs)
         distinct = np.empty(edges, dtype=np.int64)
         distinct[edge] = pairs
+        edge_target, edge_source = np.divmod(distinct, nodes)
         return cls(
-            node_task=task_of,
-            node_state=state_of,
-            source=source,
+            node_task=np.concatenate((rollouts.state_task, np.arange(tasks))),
+            source=rollouts.state,
             target=target,
             edge=edge,
-            edge_source=distinct % len(task_of),
-            edge_target=distinct // len(task_of),
+            edge_source=edge_source,
+            edge_target=edge_target,
             goal_reached=np.bincount(rollouts.task[goal], minlength=tasks) > 0,
         )
 
@@ -184,8 +175,9 @@ def merge_similar(rollouts: Rollouts, vectors: FloatArray, above: float) -> Roll
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(length > 0.0, length, 1.0)
     state, after = rollouts.state.copy(), rollouts.next_state.copy()
-    task = rollouts.task[rollouts.order]
-    for rows in np.split(rollouts.order, np.flatnonzero(task[1:] != task[:-1]) + 1):
+    by_task = np.argsort(rollouts.task, kind="stable")
+    bounds = np.cumsum(np.bincount(rollouts.task))[:-1]
+    for rows in np.split(by_task, bounds):
         inner = rows[after[rows] != GOAL]
         members = np.unique(np.concatenate((state[rows], after[inner])))
         close = csr_array(unit[members] @ unit[members].T > above)

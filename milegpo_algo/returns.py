@@ -7,7 +7,6 @@ numbers are all equal are those of a policy that is already good.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -50,6 +49,13 @@ class Moments:
         deviation[np.abs(deviation) <= noise] = 0.0
         return deviation
 
+    def norm(self, values: FloatArray, group: IntArray, norm: NormKind) -> FloatArray:
+        """(x - mean) / (std + 1e-6), or x - mean where `norm` is "mean".  [N]."""
+        centred = self.centre(values, group)
+        if norm == "mean":
+            return centred
+        return centred / (self.std + STD_EPSILON)[group]
+
 
 def moments(values: FloatArray, group: IntArray, count: int, ddof: int = 1) -> Moments:
     """Mean and standard deviation of each of `count` groups; `group` [N] names a row's."""
@@ -70,20 +76,25 @@ def normalise(
 
     A group of one gives 0; a group whose values are equal gives exactly 0.  [N].
     """
-    found = moments(values, group, count, ddof)
-    centred = found.centre(values, group)
-    if norm == "mean":
-        return centred
-    return centred / (found.std + STD_EPSILON)[group]
+    return moments(values, group, count, ddof).norm(values, group, norm)
 
 
 def compact(keys: IntArray) -> tuple[IntArray, int]:
-    """Replace integer keys by 0 ... G-1 in the keys' order; returns the ids [N] and G."""
-    order = np.argsort(keys)
-    ordered = keys[order]
+    """Replace keys >= 0 by 0 ... G-1 in the keys' order; returns the ids [N] and G."""
+    order, ordered = _sort(keys)
     ids = np.empty(len(keys), dtype=np.int64)
     ids[order] = np.cumsum(np.concatenate(([0], ordered[1:] != ordered[:-1])))
-    return ids, int(ids[order[-1]]) + 1 if len(keys) else 0
+    return ids, int(ids[order[-1]]) + 1
+
+
+def _sort(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """The order that sorts the keys, and the sorted keys."""
+    bits = len(keys).bit_length()
+    if int(keys.max()) >> (62 - bits):
+        order = np.argsort(keys)
+        return order, keys[order]
+    packed = np.sort((keys << bits) | np.arange(len(keys)))  # faster than sorting indices
+    return packed & ((1 << bits) - 1), packed >> bits
 
 
 def state_groups(rollouts: Rollouts) -> tuple[IntArray, int]:
@@ -94,7 +105,7 @@ def state_groups(rollouts: Rollouts) -> tuple[IntArray, int]:
     Returns:
         The group of each row [N] and the number of groups.
     """
-    return compact(rollouts.task * len(rollouts.states) + rollouts.state)
+    return rollouts.state, len(rollouts.states)
 
 
 def penalties(rollouts: Rollouts, penalty: float) -> FloatArray:
@@ -104,17 +115,28 @@ def penalties(rollouts: Rollouts, penalty: float) -> FloatArray:
 
 def discounted_returns(rollouts: Rollouts, gamma: float) -> FloatArray:
     """G_t = r_t + gamma * G_{t+1} over raw rewards, G = 0 after the last step.  [N]."""
-    rewards = rollouts.reward[rollouts.order].tolist()
-    returns = [0.0] * len(rewards)
-    bounds = rollouts.start.tolist()
-    for begin, end in pairwise(bounds):
-        following = 0.0
-        for at in range(end - 1, begin - 1, -1):
-            following = rewards[at] + gamma * following
-            returns[at] = following
-    result = np.empty(len(returns))
-    result[rollouts.order] = returns
-    return result
+    returns = np.empty(len(rollouts))
+    rewards = rollouts.reward[rollouts.order]
+    returns[rollouts.order] = discounted_sums(rewards, rollouts.start, gamma)
+    return returns
+
+
+def discounted_sums(values: FloatArray, start: IntArray, factor: float) -> FloatArray:
+    """y_j = x_j + factor * y_{j+1} within each segment.
+
+    Args:
+        values: x, segment after segment.  [J]
+        start: Where each segment begins, and J at the end; none is empty.  [M + 1]
+        factor: The discount.
+    """
+    length = np.diff(start)
+    last = start[1:][np.argsort(-length)] - 1
+    longer = len(length) - np.cumsum(np.bincount(length))  # how many segments exceed 0, 1, ...
+    sums = values.astype(np.float64)
+    for back in range(1, len(longer) - 1):
+        at = last[: longer[back]] - back
+        sums[at] += factor * sums[at + 1]
+    return sums
 
 
 def trajectory_scores(rollouts: Rollouts, penalty: float) -> FloatArray:

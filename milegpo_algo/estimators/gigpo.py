@@ -42,7 +42,7 @@ class GiGPO(EpisodeEstimator):
     gamma: float = setting(0.95, at_least=0.0)
     step_weight: float = setting(1.0)
 
-    def __call__(self, rollouts: Rollouts) -> FloatArray:
+    def compute(self, rollouts: Rollouts) -> FloatArray:
         """One advantage per step.  [N]."""
         returns = discounted_returns(rollouts, self.gamma) - penalties(rollouts, self.penalty)
         step = normalise(returns, *state_groups(rollouts), self.norm)

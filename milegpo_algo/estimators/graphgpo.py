@@ -62,17 +62,20 @@ class GraphGPO(EpisodeEstimator):
     merge_above: float = setting(0.95)
     one_start: bool = setting(True)
 
-    def __call__(self, rollouts: Rollouts) -> FloatArray:
+    def compute(self, rollouts: Rollouts) -> FloatArray:
         """One advantage per step.  [N]."""
         merged = self.merged(rollouts)
         step = normalise(self.step_returns(merged), *state_groups(merged), self.norm)
         episode = self.episode_term(merged, self.norm)
         return self.step_weight * step + self.episode_weight * episode
 
-    def merged(self, rollouts: Rollouts) -> Rollouts:
-        """The rollouts as the graph sees them: checked, similar states merged."""
+    def check(self, rollouts: Rollouts) -> None:
+        """Refuse a task with two starts, unless they are allowed."""
         if self.one_start:
             rollouts.require_one_start()
+
+    def merged(self, rollouts: Rollouts) -> Rollouts:
+        """The rollouts as the graph sees them: similar states are one."""
         if self.embedder is None:
             return rollouts
         vectors = np.asarray(self.embedder(rollouts.states), dtype=np.float64)

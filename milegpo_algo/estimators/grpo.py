@@ -25,6 +25,6 @@ class GRPO(EpisodeEstimator):
 
     norm: Literal["mean_std", "mean"] = setting("mean_std", choices=("mean_std", "mean"))
 
-    def __call__(self, rollouts: Rollouts) -> FloatArray:
+    def compute(self, rollouts: Rollouts) -> FloatArray:
         """One advantage per step.  [N]."""
         return self.episode_term(rollouts, self.norm)

@@ -49,7 +49,7 @@ class HGPO(EpisodeEstimator):
         BY_CONVENTION, choices=("exact", "epsilon")
     )
 
-    def __call__(self, rollouts: Rollouts) -> FloatArray:
+    def compute(self, rollouts: Rollouts) -> FloatArray:
         """One advantage per step.  [N]."""
         returns = discounted_returns(rollouts, self.gamma) - penalties(rollouts, self.penalty)
         total, weights = np.zeros(len(rollouts)), np.zeros(len(rollouts))

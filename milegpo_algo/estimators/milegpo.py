@@ -108,12 +108,15 @@ class MileGPO(EpisodeEstimator):
     retain_branches: bool = setting(False)  # kappa_bc
     one_start: bool = setting(True)
 
-    def __call__(self, rollouts: Rollouts) -> FloatArray:
+    def compute(self, rollouts: Rollouts) -> FloatArray:
         """One advantage per step.  [N]."""
-        if self.one_start:
-            rollouts.require_one_start()
         credit = self.credit(rollouts, ms.Landscape.survey(rollouts))
         return self.step_weight * credit.step + self.episode_weight * credit.episode
+
+    def check(self, rollouts: Rollouts) -> None:
+        """Refuse a task with two starts, unless they are allowed."""
+        if self.one_start:
+            rollouts.require_one_start()
 
     def credit(self, rollouts: Rollouts, land: ms.Landscape) -> Credit:
         """Both returns, both normalised terms, and the episode term, before the outer weights."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from milegpo_algo.data import FloatArray, IntArray, Rollouts
 from milegpo_algo.estimator import SettingError, TokenEstimator, register, setting
-from milegpo_algo.returns import moments, penalties
+from milegpo_algo.returns import discounted_sums, moments, penalties
 
 VARIANCE_EPSILON = 1e-8
 
@@ -49,21 +49,21 @@ class PPO(TokenEstimator):
         """Advantages before whitening, one array per row; plus `values`, the critic's targets."""
         lengths = _token_counts(rollouts, values)
         order = rollouts.order
+        ends = np.cumsum(lengths[order])
         if self.bootstrap_across_steps:
             rewards = rollouts.reward
-            segment = rollouts.trajectory[order]
+            start = np.concatenate(([0], ends))[rollouts.start]
         else:
             rewards = rollouts.env_return
-            segment = np.arange(len(rollouts))
+            start = np.concatenate(([0], ends))
         rewards = rewards - penalties(rollouts, self.penalty)
-        ends = np.cumsum(lengths[order])
         value = np.concatenate([np.asarray(values[row], dtype=np.float64) for row in order])
         delta = -value
         delta[ends - 1] += rewards[order]
-        owner = np.repeat(segment, lengths[order])
-        follows = owner[1:] == owner[:-1]
-        delta[:-1] += np.where(follows, self.gamma * value[1:], 0.0)
-        flat = _discounted_sums(delta, owner, self.gamma * self.gae_lambda)
+        following = np.concatenate((value[1:], [0.0]))
+        following[start[1:] - 1] = 0.0
+        delta += self.gamma * following
+        flat = discounted_sums(delta, start, self.gamma * self.gae_lambda)
         pieces = np.split(flat, ends[:-1])
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
@@ -79,19 +79,3 @@ def _token_counts(rollouts: Rollouts, values: Sequence[FloatArray]) -> IntArray:
         if not np.isfinite(tokens).all():
             raise SettingError(f"values: row {row} holds a value that is not finite")
     return np.array([len(tokens) for tokens in values], dtype=np.int64)
-
-
-def _discounted_sums(values: FloatArray, owner: IntArray, factor: float) -> FloatArray:
-    """y_j = x_j + factor * y_{j+1} within each run of equal `owner`.  [J]."""
-    change = np.flatnonzero(owner[1:] != owner[:-1])
-    start = np.concatenate(([0], change + 1))
-    end = np.concatenate((change + 1, [len(owner)]))
-    longest = int((end - start).max())
-    column = np.arange(len(owner)) + np.repeat(longest - end, end - start)
-    line = np.repeat(np.arange(len(start)), end - start)
-    padded = np.zeros((longest, len(start)))  # aligned on the last token
-    padded[column, line] = values
-    for at in range(longest - 2, -1, -1):
-        padded[at] += factor * padded[at + 1]
-    sums: FloatArray = padded[column, line]
-    return sums

@@ -8,20 +8,29 @@ from typing import Literal
 
 import numpy as np
 
-from milegpo_algo.data import FloatArray, IntArray, Rollouts
+from milegpo_algo.data import BoolArray, FloatArray, IntArray, Rollouts
 from milegpo_algo.estimator import Json, SettingError, StepEstimator, register, setting
 from milegpo_algo.returns import (
     Moments,
     discounted_returns,
     history_groups,
     moments,
-    normalise,
     penalties,
 )
 
 VARIANCE_EPSILON = 1e-3
 WEIGHT_EPSILON = 1e-6
 PEER_EPSILON = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class _Depth:
+    """The rows with k states so far, the group of each, their G, and the groups' moments."""
+
+    rows: IntArray
+    group: IntArray
+    returns: FloatArray
+    found: Moments
 
 
 @register("progpo")
@@ -58,11 +67,13 @@ class ProGPO(StepEstimator):
     small_group: int = setting(3, at_least=1)
     temperature: float = setting(1.0, above=0.0)
 
-    def __call__(self, rollouts: Rollouts) -> FloatArray:
+    def compute(self, rollouts: Rollouts) -> FloatArray:
         """One advantage per step.  [N]."""
-        peer = self.peer(rollouts)
+        depths = self._depths(rollouts)
+        peer = self._peer(depths)
         eta = np.where(np.abs(peer) > PEER_EPSILON, self.eta, self.eta_alone)
-        return peer + self.transition_weight * eta * self.transition(rollouts)
+        transition = self._transition(rollouts, self._potential(rollouts, depths))
+        return peer + self.transition_weight * eta * transition
 
     def settings(self) -> dict[str, Json]:
         """Every setting; of the embeddings only how many there are."""
@@ -71,52 +82,59 @@ class ProGPO(StepEstimator):
 
     def peer(self, rollouts: Rollouts) -> FloatArray:
         """A^h.  [N]."""
-        returns = self._returns(rollouts)
-        total, weights = np.zeros(len(rollouts)), np.zeros(len(rollouts))
-        groups = history_groups(rollouts, self.history_length + 1)
-        for k, (rows, group, count) in enumerate(groups, start=1):
-            weight = float(k + 1) ** self.alpha
-            spread = moments(returns[rows], group, count, ddof=0).std > 0.0
-            item = normalise(returns[rows], group, count, self.norm, ddof=0)
-            total[rows] += weight * item
-            weights[rows] += np.where(spread[group], weight, 0.0)
-        return total / (weights + WEIGHT_EPSILON)
+        return self._peer(self._depths(rollouts))
+
+    def potential(self, rollouts: Rollouts) -> FloatArray:
+        """V, NaN where a row has none.  [N]."""
+        return self._potential(rollouts, self._depths(rollouts))
 
     def transition(self, rollouts: Rollouts) -> FloatArray:
         """A^tr.  [N]."""
-        potential = self.potential(rollouts)
+        return self._transition(rollouts, self.potential(rollouts))
+
+    def _depths(self, rollouts: Rollouts) -> list[_Depth]:
+        returns = discounted_returns(rollouts, self.gamma) - penalties(rollouts, self.penalty)
+        groups = history_groups(rollouts, self.history_length + 1)
+        return [
+            _Depth(rows, group, returns[rows], moments(returns[rows], group, count, ddof=0))
+            for rows, group, count in groups
+        ]
+
+    def _peer(self, depths: Sequence[_Depth]) -> FloatArray:
+        total, weights = np.zeros((2, len(depths[0].rows)))
+        for k, depth in enumerate(depths, start=1):
+            weight = float(k + 1) ** self.alpha
+            item = depth.found.norm(depth.returns, depth.group, self.norm)
+            total[depth.rows] += weight * item
+            weights[depth.rows] += np.where(depth.found.std > 0.0, weight, 0.0)[depth.group]
+        return total / (weights + WEIGHT_EPSILON)
+
+    def _potential(self, rollouts: Rollouts, depths: Sequence[_Depth]) -> FloatArray:
+        total, weights = np.zeros((2, len(rollouts)))
+        for k, depth in enumerate(depths, start=1):
+            found = depth.found
+            if k == 1 and self.embeddings is not None:
+                found = self._borrow(found, rollouts)
+            trust = np.where(found.size >= 2, found.size / (found.std**2 + VARIANCE_EPSILON), 0.0)
+            total[depth.rows] += (trust * found.mean)[depth.group]
+            weights[depth.rows] += trust[depth.group]
+        return np.where(weights > 0.0, total / np.where(weights > 0.0, weights, 1.0), np.nan)
+
+    def _transition(self, rollouts: Rollouts, potential: FloatArray) -> FloatArray:
         change = np.zeros(len(rollouts))
         before, after = rollouts.order[:-1], rollouts.order[1:]
         inside = rollouts.trajectory[before] == rollouts.trajectory[after]
         change[before[inside]] = (potential[after] - potential[before])[inside]
         return np.where(np.isnan(change), 0.0, change)
 
-    def potential(self, rollouts: Rollouts) -> FloatArray:
-        """V, NaN where a row has none.  [N]."""
-        returns = self._returns(rollouts)
-        total, weights = np.zeros(len(rollouts)), np.zeros(len(rollouts))
-        groups = history_groups(rollouts, self.history_length + 1)
-        for k, (rows, group, count) in enumerate(groups, start=1):
-            found = moments(returns[rows], group, count, ddof=0)
-            if k == 1 and self.embeddings is not None:
-                found = self._borrow(found, rollouts, group)
-            trust = np.where(found.size >= 2, found.size / (found.std**2 + VARIANCE_EPSILON), 0.0)
-            total[rows] += (trust * found.mean)[group]
-            weights[rows] += trust[group]
-        return np.where(weights > 0.0, total / np.where(weights > 0.0, weights, 1.0), np.nan)
-
-    def _returns(self, rollouts: Rollouts) -> FloatArray:
-        return discounted_returns(rollouts, self.gamma) - penalties(rollouts, self.penalty)
-
-    def _borrow(self, found: Moments, rollouts: Rollouts, group: IntArray) -> Moments:
+    def _borrow(self, found: Moments, rollouts: Rollouts) -> Moments:
         """Add to each small depth-1 group one member made of its nearest states' means."""
-        count = len(found.size)
-        state, task = np.empty((2, count), dtype=np.int64)
-        state[group], task[group] = rollouts.state, rollouts.task
-        vectors = self._unit_vectors([rollouts.states[i] for i in state.tolist()])
+        count, task = len(found.size), rollouts.state_task
+        visited = found.size > 0
+        vectors = self._unit_vectors(rollouts.states, visited)
         extra, size = np.zeros(count), found.size.copy()
-        for small in np.flatnonzero(found.size < self.small_group).tolist():
-            others = np.flatnonzero(task == task[small])
+        for small in np.flatnonzero(visited & (found.size < self.small_group)).tolist():
+            others = np.flatnonzero(visited & (task == task[small]))
             others = others[others != small]
             if len(others) == 0:
                 continue
@@ -127,20 +145,23 @@ class ProGPO(StepEstimator):
             size[small] += 1
         return _with_member(found, extra, size)
 
-    def _unit_vectors(self, names: Sequence[str]) -> FloatArray:
+    def _unit_vectors(self, states: Sequence[str], visited: BoolArray) -> FloatArray:
         given = self.embeddings or {}
-        for name in names:
+        needed = [states[at] for at in np.flatnonzero(visited).tolist()]
+        for name in needed:
             if name not in given:
                 raise SettingError(f"embeddings: none for state {name!r}")
-        vectors = np.array([given[name] for name in names], dtype=np.float64)
-        length = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.where(length > 0.0, length, 1.0)
+        found = np.array([given[name] for name in needed], dtype=np.float64)
+        length = np.linalg.norm(found, axis=1, keepdims=True)
+        vectors = np.zeros((len(states), found.shape[1]))
+        vectors[visited] = found / np.where(length > 0.0, length, 1.0)
+        return vectors
 
 
 def _with_member(found: Moments, extra: FloatArray, size: IntArray) -> Moments:
     """Moments (ddof = 0) after `extra` joins the groups whose size grew by one."""
     grew = size > found.size
-    n = found.size.astype(np.float64)
+    n = np.maximum(found.size, 1).astype(np.float64)
     gap = np.where(grew, extra - found.mean, 0.0)
     variance = (n * found.std**2 + gap**2 * n / (n + 1.0)) / np.where(grew, n + 1.0, n)
     return replace(found, offset=found.offset + gap / (n + 1.0), std=np.sqrt(variance), size=size)

@@ -20,7 +20,7 @@ class RLOO(EpisodeEstimator):
     the rewards stays.
     """
 
-    def __call__(self, rollouts: Rollouts) -> FloatArray:
+    def compute(self, rollouts: Rollouts) -> FloatArray:
         """One advantage per step.  [N]."""
         scores, found = self.episode_moments(rollouts)
         size = found.size[rollouts.task]

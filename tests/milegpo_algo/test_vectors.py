@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from milegpo_algo import GOAL, GOAL_NAME, Rollouts, estimator_names, make_estimator
+from milegpo_algo import GOAL_NAME, Rollouts, estimator_names, make_estimator
 from milegpo_algo.estimators.graphgpo import GraphGPO
 from milegpo_algo.estimators.milegpo import MileGPO
 from milegpo_algo.estimators.progpo import ProGPO
@@ -70,7 +70,7 @@ def test_milestones_and_traps_are_the_worked_ones(case, convention, label):
         "phi_plus": found.milestone_potential,
         "phi_minus": found.trap_potential,
     }
-    names = [GOAL_NAME if s == GOAL else rollouts.states[s] for s in land.graph.node_state]
+    names = [*rollouts.states, *(GOAL_NAME for _ in rollouts.tasks)]
     tasks = [rollouts.tasks[t] for t in land.graph.node_task]
     node = {key: at for at, key in enumerate(zip(tasks, names, strict=True))}
     for task, tables in expected["tasks"].items():
