@@ -1,0 +1,78 @@
+"""Two gloo processes against one: the same rollouts, the same update."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from tests.milegpo_algo.test_trainer import lines
+from tests.milegpo_algo.tiny import save_tiny
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(model: str, output: Path, world: int) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    processes = []
+    for rank in range(world):
+        placed = {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(world),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.milegpo_algo.two_processes", model, str(output)],
+                env={
+                    **os.environ,
+                    "OMP_NUM_THREADS": "1",
+                    "HF_HUB_OFFLINE": "1",
+                    **(placed if world > 1 else {}),
+                },
+                cwd=ROOT,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    for process in processes:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors[-3000:]
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("distributed")
+    model = save_tiny(folder / "model")
+    for world in (1, 2):
+        run(model, folder / str(world), world)
+    return folder
+
+
+@pytest.mark.parametrize("loss_type", ["dapo", "grpo"])
+def test_two_processes_train_as_one(outputs, loss_type):
+    """15 episodes in shares of 8 and 7, mini-batches that do not divide by two."""
+    ends = [torch.load(outputs / n / loss_type / "end.pt", weights_only=True) for n in "12"]
+    start = AutoModelForCausalLM.from_pretrained(outputs / "model").state_dict()
+    one, two = (end["weights"] for end in ends)
+    for name, weight in one.items():
+        torch.testing.assert_close(weight, two[name], rtol=0, atol=5e-5, msg=name)
+    assert max(float((one[name] - start[name]).abs().max()) for name in start) > 1e-2
+    records = [lines(outputs / n / loss_type / "metrics.jsonl") for n in "12"]
+    for mine, theirs in zip(*records, strict=True):
+        assert (mine["rows"], mine["success"]) == (theirs["rows"], theirs["success"])
+        assert mine["loss"] == pytest.approx(theirs["loss"], abs=1e-5)
+    results = [end["evaluation"] for end in ends]
+    assert results[0]["eval_success"] == results[1]["eval_success"]
+    assert results[1]["eval_episodes"] == 5
