@@ -1,0 +1,37 @@
+import json
+
+import pytest
+
+from scripts import bench
+
+
+def test_the_engines_are_measured_side_by_side(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "BATCH", 2)
+    bench.main("alfworld --games 1 --size small --shipped-steps 2 --json -".split())
+    report = json.loads(capsys.readouterr().out)
+    names = [row[0] for row in report["rows"]]
+    assert names == [
+        "textworld as shipped",
+        "textworld memoised",
+        "fast",
+        "fast, whole environment",
+    ]
+    shipped, memoised, fast, whole = (
+        dict(zip(report["columns"], r, strict=True)) for r in report["rows"]
+    )
+    assert shipped["times faster a step"] == 1
+    assert memoised["times faster a step"] > 1
+    assert fast["times faster a step"] > 100
+    assert whole["step ms"] < 10
+
+
+def test_a_report_prints_as_a_table(capsys):
+    bench.show(bench.Report("Title", ("what", "ms"), (("a", 1234.5), ("b", None)), ("A note.",)))
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in ("Title", "what", "1,234", "A note."))
+
+
+def test_an_unknown_bench_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        bench.main(["nothing"])
+    assert "alfworld" in capsys.readouterr().err
