@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from milegpo_envs.alfworld.engine import CHANGING, Fact, UnsupportedGame
+from milegpo_envs.alfworld.engine import CHANGING, Action, Fact, UnsupportedGame
 from milegpo_envs.alfworld.games import Game
 from milegpo_envs.alfworld.goals import ground_goal
 from milegpo_envs.alfworld.pddl import Problem, read_problem
@@ -184,18 +184,16 @@ def _holdings(
 
 def _constant_commands(
     problem: Problem, location_of: Mapping[str, str], names: Mapping[str, str], has_help: bool
-) -> dict[str, dict[str, tuple[str, str, str]]]:
-    """Going anywhere but here, looking, the inventory: command -> (verb, object, receptacle)."""
-    always = {
-        word: (word, "", "") for word in ("inventory", "look", "help") if word != "help" or has_help
+) -> dict[str, dict[str, Action]]:
+    """Going anywhere but here, looking, the inventory, for every place one can be at."""
+    words = ("inventory", "look", "help") if has_help else ("inventory", "look")
+    always: dict[str, Action] = {word: (word, "", "") for word in words}
+    going: dict[str, tuple[str, Action]] = {
+        receptacle: (f"go to {names[receptacle]}", ("go", "", receptacle))
+        for receptacle in location_of
     }
-    places = {name for name, type in problem.objects if type == "location"}
+    starts = {fact[2] for fact in problem.init if fact[0] == "atlocation"}
     return {
-        place: always
-        | {
-            f"go to {names[r]}": ("go", "", r)
-            for r, location in location_of.items()
-            if location != place
-        }
-        for place in places | set(location_of.values())
+        place: always | dict(going[r] for r, location in location_of.items() if location != place)
+        for place in starts | set(location_of.values())
     }

@@ -8,6 +8,9 @@ from milegpo_envs.errors import EnvError
 Fact = tuple[str, ...]
 """A ground atom, lower case: ("inreceptacle", "apple_bar__plus_00...", "fridge_bar_...")."""
 
+Action = tuple[str, str, str]
+"""The fast engine's commands: (verb, object, receptacle), empty where the verb has none."""
+
 # The predicates that an action can change and that tell situations apart. Left out are `checked`
 # and `holdsany`, which say nothing new, and `ison`, which no precondition, goal or text reads and
 # which textworld mirrors wrongly.

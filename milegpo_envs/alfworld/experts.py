@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from milegpo_envs.alfworld import package
 from milegpo_envs.alfworld.compiled import CompiledGame
 from milegpo_envs.alfworld.fast_engine import FastEngine
 from milegpo_envs.alfworld.games import Params
@@ -83,8 +84,8 @@ def read_task(observation: str) -> Sentence:
 class SearchingExpert:
     """Search in order, take the target, process it, deliver it; never fooled, not always fast.
 
-    `plausible` narrows the search: object class -> receptacle classes worth a visit, in lower case.
-    Without it every receptacle is visited.
+    `plausible` narrows the search: object class -> receptacle classes worth a visit, in lower case,
+    such as `likely_places()`. Without it every receptacle is visited.
     """
 
     def __init__(self, plausible: Mapping[str, frozenset[str]] | None = None) -> None:
@@ -176,6 +177,15 @@ class SearchingExpert:
         """Go there; a receptacle that shares this viewpoint is looked at instead."""
         going = f"go to {place}"
         return going if going in commands else f"examine {place}"
+
+
+def likely_places() -> dict[str, frozenset[str]]:
+    """Where the package's tables let each class of object be, to narrow a search."""
+    out: dict[str, set[str]] = {}
+    for receptacle, objects in package.tables().can_contain.items():
+        for object in objects:
+            out.setdefault(object.lower(), set()).add(receptacle.lower())
+    return {object: frozenset(places) for object, places in out.items()}
 
 
 def _class(name: str) -> str:

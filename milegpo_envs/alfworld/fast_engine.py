@@ -18,10 +18,7 @@ textworld itself.
 from collections.abc import Callable, Sequence
 
 from milegpo_envs.alfworld.compiled import CompiledGame
-from milegpo_envs.alfworld.engine import NOTHING_HAPPENS, EngineStep, Fact
-
-Action = tuple[str, str, str]
-"""(verb, object, receptacle); empty where the verb has none."""
+from milegpo_envs.alfworld.engine import NOTHING_HAPPENS, Action, EngineStep, Fact
 
 _WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
 _SAID = {"clean": "isclean", "heat": "ishot", "cool": "iscool"}

@@ -29,7 +29,11 @@ def short_observation(text: str) -> str:
     """
     paragraphs = [p for p in text.split("\n\n") if not p.startswith(("-= ", _TASK))]
     line = " ".join(" ".join(paragraphs).split()).removeprefix(_LEAD_IN)
-    return _ARTICLE.sub("", _MOVE.sub("", line).lower()).replace(", you see ", ": ").removeprefix("you see ")
+    return (
+        _ARTICLE.sub("", _MOVE.sub("", line).lower())
+        .replace(", you see ", ": ")
+        .removeprefix("you see ")
+    )
 
 
 PROMPTS: Mapping[str, Template] = {

@@ -7,7 +7,8 @@ from scripts import bench
 
 def test_the_engines_are_measured_side_by_side(monkeypatch, capsys):
     monkeypatch.setattr(bench, "BATCH", 2)
-    bench.main("alfworld --games 1 --size small --shipped-steps 2 --json -".split())
+    few = ["--games", "1", "--size", "small", "--shipped-steps", "2"]
+    bench.main(["alfworld", *few, "--json", "-"])
     report = json.loads(capsys.readouterr().out)
     names = [row[0] for row in report["rows"]]
     assert names == [

@@ -8,6 +8,7 @@ from milegpo_envs.alfworld.compiled import compiled
 from milegpo_envs.alfworld.experts import (
     SearchingExpert,
     UnreadableTask,
+    likely_places,
     read_task,
     shortest_plan,
 )
@@ -21,9 +22,9 @@ def some(size, each, split="train"):
     return [games.generate(id) for per_type in ids for id in per_type]
 
 
-def search(game, horizon):
+def search(game, horizon, plausible=None):
     """Play with the searching expert; returns (won, steps)."""
-    engine, expert = FastEngine(compiled(game)), SearchingExpert()
+    engine, expert = FastEngine(compiled(game)), SearchingExpert(plausible)
     now = engine.reset()
     expert.reset(now.feedback, now.admissible_commands)
     for step in range(1, horizon + 1):
@@ -42,6 +43,12 @@ def test_the_searching_expert_wins_every_small_game_within_twenty_steps():
 def test_the_searching_expert_wins_most_full_games_within_fifty():
     won = [search(game, 50)[0] for game in some("full", 6, "valid_unseen")]
     assert sum(won) / len(won) > 0.85
+
+
+def test_knowing_likely_places_saves_steps():
+    chosen = some("full", 3)
+    wide = sum(search(game, 50)[1] for game in chosen)
+    assert sum(search(game, 50, likely_places())[1] for game in chosen) < wide
 
 
 def test_the_searching_expert_plays_the_older_wording():
