@@ -36,16 +36,16 @@ class RolloutError(ValueError):
 
 def transpose(records: Iterable[Mapping[str, object]]) -> dict[str, list[object]]:
     """Gather the values of `COLUMNS`; a record that lacks one is named."""
-    columns: list[list[object]] = [[] for _ in COLUMNS]
-    remaining, read = iter(records), itemgetter(*COLUMNS)
-    while chunk := list(islice(remaining, CHUNK)):
+    columns: dict[str, list[object]] = {name: [] for name in COLUMNS}
+    remaining, before = iter(records), 0
+    while chunk := list(islice(remaining, CHUNK)):  # in cache while its nine values are read
         try:
-            values = zip(*map(read, chunk), strict=True)
+            for name, column in columns.items():
+                column.extend(map(itemgetter(name), chunk))
         except KeyError:
-            raise RolloutError(_missing(chunk, len(columns[0]))) from None
-        for column, part in zip(columns, values, strict=True):
-            column.extend(part)
-    return dict(zip(COLUMNS, columns, strict=True))
+            raise RolloutError(_missing(chunk, before)) from None
+        before += len(chunk)
+    return columns
 
 
 def _missing(chunk: Sequence[Mapping[str, object]], before: int) -> str:
