@@ -46,6 +46,11 @@ class Row:
     counts: bool = True
 
     @property
+    def order(self) -> tuple[int, bytes, int]:
+        """Sorts rows so that neighbours pad little, and equal prompts are neighbours."""
+        return len(self.prompt), self.prompt.tobytes(), len(self.completion)
+
+    @property
     def tokens(self) -> int:
         """Tokens the loss averages over."""
         return len(self.completion) if self.counts else 0
@@ -69,7 +74,7 @@ def minibatches(rows: Sequence[Row], size: int, seed: int, iteration: int) -> li
 
 
 def deal(rows: Sequence[Row], world: int, rank: int) -> list[Row]:
-    """This process's share of a mini-batch, shortest first.
+    """This process's share of a mini-batch, in `Row.order`.
 
     Rows are dealt by length in a snake (0, 1, 1, 0, 0, 1, ...), which evens out the token counts;
     shares that come out one short are filled up with a copy of the shortest row that does not
@@ -82,7 +87,8 @@ def deal(rows: Sequence[Row], world: int, rank: int) -> list[Row]:
         if (j % world if (j // world) % 2 == 0 else world - 1 - j % world) == rank
     ]
     missing = math.ceil(len(rows) / world) - len(share)
-    return [replace(by_length[0], counts=False)] * missing + share
+    share += [replace(by_length[0], counts=False)] * missing
+    return sorted(share, key=lambda row: row.order)
 
 
 Item = TypeVar("Item")

@@ -49,7 +49,7 @@ from milegpo_algo.batch import (
 from milegpo_algo.config import LOSSES_BY_TOKEN, MultiTurnConfig
 from milegpo_algo.estimator import StepEstimator
 from milegpo_algo.rollout.collect import Episode, Pool, assign, play, to_records
-from milegpo_algo.rollout.hf_backend import ChatCodec, HFGenerator, completion_logprobs
+from milegpo_algo.rollout.hf_backend import ChatCodec, HFGenerator
 from milegpo_algo.rollout.metrics import (
     MetricsFile,
     Stopwatch,
@@ -59,7 +59,9 @@ from milegpo_algo.rollout.metrics import (
     episode_metrics,
     success_by,
 )
+from milegpo_algo.rollout.prefix import can_read
 from milegpo_algo.rollout.schedule import TaskSchedule
+from milegpo_algo.rollout.scoring import completion_logprobs
 
 if TYPE_CHECKING:
     from peft import PeftConfig
@@ -303,7 +305,11 @@ class MultiTurnTrainer(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
                 old = self._score(rows, lambda batch: self._logprobs(self.model, batch))
             self._log_gap(rows, old)
             return old
-        pieces = list(microbatches(sorted(rows, key=len), self.args.per_device_train_batch_size))
+        pieces = list(
+            microbatches(
+                sorted(rows, key=lambda row: row.order), self.args.per_device_train_batch_size
+            )
+        )
         piece = pieces[len(pieces) // 2]
         with self.watch.phase("old_logprobs"):
             self._log_gap(
@@ -326,15 +332,14 @@ class MultiTurnTrainer(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
 
         Except where processes hold parts of one model and have to run it equally often.
         """
-        sharded = self._dist.is_zero3 or self._dist.is_fsdp
         first: dict[tuple[bytes, bytes, int], int] = {}
         source = [
             first.setdefault(
-                (row.prompt.tobytes(), row.completion.tobytes(), i if sharded else 0), i
+                (row.prompt.tobytes(), row.completion.tobytes(), i if self._sharded else 0), i
             )
             for i, row in enumerate(rows)
         ]
-        distinct = sorted(first.values(), key=lambda i: len(rows[i]))
+        distinct = sorted(first.values(), key=lambda i: rows[i].order)
         known: dict[int, Floats] = {}
         for piece in microbatches(distinct, self.args.per_device_train_batch_size):
             batch = self._collate([replace(rows[i], counts=True) for i in piece])
@@ -450,8 +455,10 @@ class MultiTurnTrainer(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
         compute_aux_loss: bool = False,
         **others: object,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """TRL's fused head, but on CPUs, where it would score every prompt token too, ours."""
-        if self.accelerator.device.type != "cpu" or compute_aux_loss:
+        """Ours on CPUs, where TRL's fused head gains nothing and scores every prompt token."""
+        unwrapped = self.accelerator.unwrap_model(model)
+        on_cpu = self.accelerator.device.type == "cpu" and not self._sharded
+        if compute_aux_loss or not on_cpu or not can_read(unwrapped):
             return cast(
                 "tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]",
                 super()._get_per_token_logps_and_entropies(
@@ -467,6 +474,7 @@ class MultiTurnTrainer(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
         with self.accelerator.autocast():
             logprobs, entropy = completion_logprobs(
                 model,
+                unwrapped,
                 input_ids,
                 attention_mask,
                 logits_to_keep,
@@ -474,6 +482,10 @@ class MultiTurnTrainer(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
                 entropy_gradient=self._entropy_bonus_enabled,
             )
         return logprobs, entropy if compute_entropy else None, None
+
+    @property
+    def _sharded(self) -> bool:
+        return bool(self._dist.is_zero3 or self._dist.is_fsdp)
 
     def _collate(self, rows: Sequence[Row]) -> Batch:
         return collate(rows, self._tokenizer.pad_token_id, self.accelerator.device)

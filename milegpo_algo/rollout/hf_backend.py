@@ -21,9 +21,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+from transformers.cache_utils import Cache
 
 from milegpo_algo.rollout.generator import Messages, Sample
+from milegpo_algo.rollout.prefix import RoomyLayer, read
 
 _PREFILL_ROWS = 32  # prompts read at once
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -169,54 +170,6 @@ class HFGenerator:
         return tokens, logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
 
 
-def completion_logprobs(
-    model: torch.nn.Module,
-    input_ids: torch.Tensor,
-    attention_mask: torch.Tensor,
-    width: int,
-    *,
-    temperature: float,
-    entropy_gradient: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probs of the completion tokens and entropies of their distributions: (B, C), (B, C).
-
-    Rows are [prompt padded on the left | completion padded on the right], as TRL lays them out.
-    Here the left padding is moved to the right end, where causal attention never looks, so the
-    model runs without a mask, and only the positions that predict a completion token go through the
-    output layer. Both are 0 where the mask is. Equal to TRL's result up to rounding.
-
-    Args:
-        model: causal language model, wrapped or not.
-        input_ids: (B, P + C).
-        attention_mask: (B, P + C).
-        width: C.
-        temperature: divides the logits.
-        entropy_gradient: whether the entropy is part of the loss.
-    """
-    prompt_width = input_ids.size(1) - width
-    pad = prompt_width - attention_mask[:, :prompt_width].sum(1)  # (B,)
-    total = input_ids.size(1) - int(pad.min())
-    position = torch.arange(total, device=input_ids.device)
-    columns = (position + pad.unsqueeze(1)).clamp(max=input_ids.size(1) - 1)  # (B, T)
-    keep = width + int(pad.max() - pad.min()) + 1
-    logits = model(
-        input_ids=input_ids.gather(1, columns), use_cache=False, logits_to_keep=keep
-    ).logits  # (B, K, V)
-    # The token at position p is predicted at p - 1; completion token c of a row stands at position
-    # P - pad + c.
-    first = (prompt_width - pad - 1) - (total - keep)
-    rows = torch.arange(len(logits), device=logits.device).unsqueeze(1)
-    where = first.unsqueeze(1) + torch.arange(width, device=logits.device)
-    predicted = logits[rows, where].float() / temperature  # (B, C, V)
-    everything = torch.log_softmax(predicted, dim=-1)
-    mask = attention_mask[:, prompt_width:] == 0
-    targets = input_ids[:, prompt_width:].unsqueeze(-1)
-    logprobs = everything.gather(-1, targets).squeeze(-1).masked_fill(mask, 0.0)
-    with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
-        entropy = -(everything.exp() * everything).sum(-1).masked_fill(mask, 0.0)
-    return logprobs, entropy
-
-
 def uniforms(keys: NDArray[np.uint64], position: int) -> NDArray[np.float64]:
     """One number in [0, 1) per key: output `position` of SplitMix64 (Steele et al. 2014)."""
     z = keys + np.uint64(((position + 1) * int(_GOLDEN)) & 0xFFFFFFFFFFFFFFFF)
@@ -226,39 +179,11 @@ def uniforms(keys: NDArray[np.uint64], position: int) -> NDArray[np.float64]:
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-class _RoomyLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers leaves it so
-    """A cache layer with room for the whole reply: a new token is written, nothing is copied."""
-
-    def __init__(self, room: torch.Tensor, filled: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it so
-        self.dtype, self.device, self.is_initialized = room.dtype, room.device, True
-        self.room, self.filled = room, filled  # (2, B, H, P + C, d): keys and values
-        self._show()
-
-    def _show(self) -> tuple[torch.Tensor, torch.Tensor]:
-        keys, values = self.room[:, :, :, : self.filled]
-        self.keys, self.values = keys, values
-        return keys, values
-
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        end = self.filled + key_states.shape[-2]
-        self.room[0, :, :, self.filled : end] = key_states
-        self.room[1, :, :, self.filled : end] = value_states
-        self.filled = end
-        return self._show()
-
-    def keep(self, rows: torch.Tensor) -> None:
-        self.room = self.room.index_select(1, rows)
-        self._show()
-
-
 @dataclass
 class _Decoding:
     """A batch in the middle of its replies: cache padded on the left, mask, next positions."""
 
-    layers: list[_RoomyLayer]
+    layers: list[RoomyLayer]
     mask: torch.Tensor  # (B, P + C): 1 on real tokens
     position: torch.Tensor  # (B,)
     filled: int
@@ -307,24 +232,19 @@ def _prefill(model: PreTrainedModel, prompts: list[Sequence[int]], room: int) ->
         ids = torch.zeros((len(part), width), dtype=torch.long)
         for i, head in enumerate(part):
             ids[i, : len(head)] = torch.tensor(head, dtype=torch.long)
-        cache = DynamicCache()
-        model(input_ids=ids.to(device), past_key_values=cache, use_cache=True, logits_to_keep=1)
-        read = [
-            (cast(torch.Tensor, layer.keys), cast(torch.Tensor, layer.values))
-            for layer in cast(list[DynamicLayer], cache.layers)
-        ]
+        layers = read(model, ids.to(device))
         if not rooms:
-            rooms = [_room(keys, len(heads), widest + room) for keys, _ in read]
+            rooms = [_room(keys, len(heads), widest + room) for keys, _ in layers]
         rows = np.flatnonzero((source >= start) & (source < start + len(part)))
         slot = np.maximum(np.arange(width) - (width - length[rows])[:, None], 0)  # (R, width)
         local = torch.as_tensor(source[rows] - start, device=device).unsqueeze(1)
         where = torch.as_tensor(slot, device=device)
-        for target, pair in zip(rooms, read, strict=True):
+        for target, pair in zip(rooms, layers, strict=True):
             for which, states in enumerate(pair):
                 aligned = states.transpose(1, 2)[local, where].transpose(1, 2)
                 target[which, rows, :, widest - width : widest] = aligned
     return _Decoding(
-        layers=[_RoomyLayer(target, widest) for target in rooms],
+        layers=[RoomyLayer(target, widest) for target in rooms],
         mask=torch.as_tensor(mask, device=device),
         position=torch.as_tensor(length, device=device),
         filled=widest,

@@ -277,7 +277,7 @@ def test_another_seed_gives_another_run(folder, tmp_path):
 
 
 def test_a_resumed_run_equals_one_that_was_never_stopped(folder, tmp_path):
-    """Stops inside the second epoch: 5 tasks, 3 an iteration, so an epoch ends after iteration 2."""
+    """Stops in the second epoch: of 5 tasks, 3 an iteration, so one ends after iteration 2."""
     whole = build(folder, tmp_path / "whole", max_steps=5)
     whole.train()
     saving = {"save_strategy": "steps", "save_steps": 3, "max_steps": 5}

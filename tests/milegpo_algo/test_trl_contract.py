@@ -13,7 +13,7 @@ import pytest
 import transformers
 import trl
 from packaging.version import Version
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+from transformers.cache_utils import Cache, DynamicLayer
 from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import disable_gradient_checkpointing, unwrap_model_for_generation
 from trl.trainer.utils import use_adapter
@@ -190,5 +190,7 @@ def test_gradients_are_synchronised_as_transformers_does():
     assert hasattr(state, "plugin_kwargs")
 
 
-def test_a_cache_without_config_keeps_every_token():
-    assert DynamicCache().layer_class_to_replicate is DynamicLayer
+def test_a_cache_layer_is_three_attributes():
+    for name in ("keys", "values", "is_initialized"):
+        assert f"self.{name} = " in source(DynamicLayer.__mro__[1].__init__)
+    assert "self.dtype, self.device = " in source(DynamicLayer.lazy_initialization)

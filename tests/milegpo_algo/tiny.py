@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
@@ -84,6 +87,25 @@ def tiny_model(
         bos_token_id=None,
     )
     return Qwen2ForCausalLM(config)
+
+
+def lively_model(tokenizer: PreTrainedTokenizerFast, **settings: int) -> Qwen2ForCausalLM:
+    """Weights four times the usual size: replies of a random model that are not all alike."""
+    model = tiny_model(tokenizer, **settings).eval()
+    with torch.no_grad():
+        for weight in model.model.parameters():
+            weight.mul_(4.0)
+    return model
+
+
+def plain_logprobs(
+    model: Qwen2ForCausalLM, prompt: Sequence[int], completion: Sequence[int], temperature: float
+) -> NDArray[np.float32]:
+    """Log-probs of a completion: one row, no cache, no padding."""
+    with torch.no_grad():
+        logits = model(torch.tensor([[*prompt, *completion]])).logits[0] / temperature
+    picked = torch.log_softmax(logits, -1)[len(prompt) - 1 : -1]
+    return picked.gather(1, torch.tensor(completion).unsqueeze(1)).squeeze(1).numpy()
 
 
 def save_tiny(folder: Path, **settings: int) -> str:

@@ -6,20 +6,14 @@ from transformers import GenerationConfig
 from milegpo_algo.rollout.hf_backend import (
     ChatCodec,
     HFGenerator,
-    completion_logprobs,
     uniforms,
 )
 from tests.milegpo_algo.rollout.fakes import user
-from tests.milegpo_algo.tiny import tiny_model, tiny_tokenizer
+from tests.milegpo_algo.tiny import lively_model, plain_logprobs, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 END = TOKENIZER.eos_token_id
-# Weights ten times the usual size: replies of a random model that are not all alike.
-MODEL = tiny_model(TOKENIZER)
-with torch.no_grad():
-    for weight in MODEL.model.parameters():
-        weight.mul_(4.0)
-MODEL.eval()
+MODEL = lively_model(TOKENIZER)
 RNG = np.random.default_rng(0)
 PROMPTS = [RNG.integers(3, len(TOKENIZER), size=n).tolist() for n in (7, 1, 12, 7, 30, 2, 19, 7)]
 PROMPTS[3] = PROMPTS[0]
@@ -29,14 +23,6 @@ MANY_ENDS = list(range(0, len(TOKENIZER), 6))
 
 def generator(**settings) -> HFGenerator:
     return HFGenerator(MODEL, **{"end_ids": [END], "max_new_tokens": 8, **settings})
-
-
-def plain_logprobs(prompt, completion, temperature=1.0) -> np.ndarray:
-    """Log-probs of a completion, one row, no cache and no padding."""
-    with torch.no_grad():
-        logits = MODEL(torch.tensor([[*prompt, *completion]])).logits[0] / temperature
-    picked = torch.log_softmax(logits, -1)[len(prompt) - 1 : -1]
-    return picked.gather(1, torch.tensor(completion).unsqueeze(1)).squeeze(1).numpy()
 
 
 def test_uniforms_are_splitmix64():
@@ -74,7 +60,7 @@ def test_logprobs_are_those_of_the_distribution_sampled_from(temperature):
     for prompt, sample in zip(PROMPTS, samples, strict=True):
         np.testing.assert_allclose(
             sample.logprobs,
-            plain_logprobs(prompt, sample.token_ids, temperature),
+            plain_logprobs(MODEL, prompt, sample.token_ids, temperature),
             atol=1e-4,
         )
 
@@ -116,7 +102,9 @@ def test_a_reply_ends_with_the_end_token_or_at_its_budget():
 
 def test_prompts_of_one_token_can_be_continued():
     [sample] = generator().generate([[5]], [1])
-    np.testing.assert_allclose(sample.logprobs, plain_logprobs([5], sample.token_ids), atol=1e-4)
+    np.testing.assert_allclose(
+        sample.logprobs, plain_logprobs(MODEL, [5], sample.token_ids, 1.0), atol=1e-4
+    )
 
 
 def test_no_prompts_give_no_samples():
@@ -134,59 +122,6 @@ def test_the_model_s_mode_is_left_as_it_was(training):
     generator().generate(PROMPTS[:1], KEYS[:1])
     assert MODEL.training is training
     MODEL.eval()
-
-
-# ---- log-probs for training ----------------------------------------------------------------
-
-
-def layout(prompts, completions, fill=0):
-    """TRL's layout: prompts padded on the left, completions on the right."""
-    width = max(map(len, prompts))
-    room = max(map(len, completions))
-    ids = [[fill] * (width - len(p)) + p for p in prompts]
-    mask = [[0] * (width - len(p)) + [1] * len(p) for p in prompts]
-    for row, c in enumerate(completions):
-        ids[row] += [*c] + [fill] * (room - len(c))
-        mask[row] += [1] * len(c) + [0] * (room - len(c))
-    return torch.tensor(ids), torch.tensor(mask), room
-
-
-COMPLETIONS = [[4, 9, 2], [7], [8, 8, 8, 8, 8], [1, 2], [3], [9, 9], [30], [31, 2]]
-
-
-@pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_completion_logprobs_are_those_of_each_row_alone(temperature):
-    ids, mask, room = layout(PROMPTS, COMPLETIONS)
-    with torch.no_grad():
-        values, entropies = completion_logprobs(MODEL, ids, mask, room, temperature=temperature)
-    for row, (prompt, completion) in enumerate(zip(PROMPTS, COMPLETIONS, strict=True)):
-        expected = plain_logprobs(prompt, completion, temperature)
-        np.testing.assert_allclose(values[row, : len(completion)], expected, atol=1e-4)
-        assert (values[row, len(completion) :] == 0).all()
-        assert (entropies[row, len(completion) :] == 0).all()
-        assert (entropies[row, : len(completion)] > 0).all()
-
-
-def test_ids_at_masked_places_change_neither_value_nor_gradient():
-    def result(fill):
-        MODEL.zero_grad()
-        ids, mask, room = layout(PROMPTS, COMPLETIONS, fill)
-        values, _ = completion_logprobs(MODEL, ids, mask, room, temperature=1.0)
-        values.sum().backward()
-        return values.detach(), MODEL.model.layers[0].mlp.up_proj.weight.grad.clone()
-
-    (value, gradient), (other_value, other_gradient) = result(0), result(11)
-    torch.testing.assert_close(value, other_value, rtol=0, atol=0)
-    torch.testing.assert_close(gradient, other_gradient, rtol=0, atol=0)
-
-
-def test_entropy_has_a_gradient_only_on_demand():
-    ids, mask, room = layout(PROMPTS, COMPLETIONS)
-    for wanted in (True, False):
-        _, entropy = completion_logprobs(
-            MODEL, ids, mask, room, temperature=1.0, entropy_gradient=wanted
-        )
-        assert entropy.requires_grad is wanted
 
 
 # ---- text ------------------------------------------------------------------------------------
