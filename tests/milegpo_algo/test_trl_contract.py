@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import accelerate
 import pytest
+import torch
 import transformers
 import trl
 from packaging.version import Version
@@ -190,7 +191,9 @@ def test_gradients_are_synchronised_as_transformers_does():
     assert hasattr(state, "plugin_kwargs")
 
 
-def test_a_cache_layer_is_three_attributes():
-    for name in ("keys", "values", "is_initialized"):
-        assert f"self.{name} = " in source(DynamicLayer.__mro__[1].__init__)
-    assert "self.dtype, self.device = " in source(DynamicLayer.lazy_initialization)
+def test_a_cache_layer_holds_what_its_subclasses_set():
+    layer = DynamicLayer()
+    assert set(vars(layer)) == {"keys", "values", "is_initialized"}
+    layer.lazy_initialization(torch.zeros(1), torch.zeros(1))
+    assert {"dtype", "device"} <= set(vars(layer))
+    assert layer.is_initialized
