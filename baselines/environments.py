@@ -1,0 +1,74 @@
+"""Where an experiment takes place: an environment with its settings, its pool and its panels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+
+import milegpo_envs
+from milegpo_envs.errors import unknown_name
+from milegpo_envs.panels import Panel, panel_of
+from milegpo_envs.pool import EnvPool
+from milegpo_envs.spaces import Message
+from milegpo_envs.wrappers import Prompted
+
+
+@dataclass(frozen=True)
+class Place:
+    """An environment as an experiment uses it.
+
+    env_id: a registered id.
+    settings: arguments of ``gym.make`` other than the split.
+    horizon: steps an episode may take; None is the registered number.
+    history: observation/action pairs in a prompt.
+    style: of the prompts.
+    """
+
+    env_id: str
+    settings: Mapping[str, Any] = field(default_factory=dict)  # Any: what gym.make takes
+    horizon: int | None = None
+    history: int = 2
+    style: str = "papers"
+
+    def __post_init__(self) -> None:
+        """Refuse ids that are not ours before anything is built."""
+        if self.env_id not in milegpo_envs.ENTRY_POINTS:
+            raise unknown_name("environment", self.env_id, milegpo_envs.ENTRY_POINTS)
+
+    def env(self, split: str) -> gym.Env[str, str]:
+        """Make the text environment of a split.
+
+        Raises:
+            EnvError: a name in the settings is unknown, or data are missing.
+            ValueError: the environment has no such setting.
+        """
+        try:
+            env: gym.Env[str, str] = gym.make(
+                self.env_id, max_episode_steps=self.horizon, split=split, **self.settings
+            )
+        except TypeError as error:
+            raise ValueError(f"{self.env_id} cannot be made: {error}.") from error
+        return env
+
+    def prompted(self, split: str) -> Prompted:
+        """Make the environment of a split that speaks to a chat model."""
+        return Prompted(self.env(split), history=self.history, style=self.style)
+
+    def pool(self, split: str, size: int) -> EnvPool:
+        """Make a pool of ``size`` prompted environments."""
+
+        def make() -> gym.Env[list[Message], str]:
+            return self.prompted(split)
+
+        return EnvPool(make, size)
+
+    def panel(self, split: str, size: int | None = None) -> Panel:
+        """Choose the tasks of a split that policies are compared on; all of them by default."""
+        env = self.env(split)
+        name = f"{self.env_id.removeprefix('milegpo/').split('-')[0].lower()}/{split}"
+        panel = panel_of(env, name if size is None else f"{name}/{size}", size)
+        env.close()
+        return panel

@@ -1,0 +1,114 @@
+"""Play a panel with a model: every task exactly once per seed.
+
+A reply's randomness is named by (seed, task, step) alone, so scores do not depend on the batch
+size, the pool or the order of the tasks, up to the last bits of the logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+
+from milegpo_algo.rollout.collect import Episode, Pool, assign, play
+from milegpo_algo.rollout.generator import Codec, Generator
+from milegpo_envs.panels import Panel
+
+
+@dataclass(frozen=True)
+class Played:
+    """One episode of an evaluation.
+
+    success is the environment's own criterion; stop says why the episode ended ("success",
+    "failure", "horizon", "context", "error"). The rates are over the episode's steps.
+    """
+
+    task_id: str
+    task_type: str
+    seed: int
+    success: bool
+    score: float
+    steps: int
+    stop: str
+    format_valid: float
+    action_valid: float
+
+
+def evaluate(
+    pool: Pool,
+    generator: Generator,
+    codec: Codec,
+    panel: Panel,
+    *,
+    seeds: Sequence[int],
+    max_prompt_tokens: int,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Played]:
+    """Play the panel once per seed.
+
+    Args:
+        pool: environments of the panel's split.
+        generator: the policy; its temperature is the caller's choice.
+        codec: the policy's tokenizer and chat template.
+        panel: tasks to play.
+        seeds: of the replies.
+        max_prompt_tokens: see ``milegpo_algo.rollout.collect.play``.
+        on_progress: called with (finished, total) episodes over all seeds.
+
+    Returns:
+        Episodes seed by seed, in the order of the panel.
+    """
+    played: list[Played] = []
+    total = len(seeds) * len(panel.task_ids)
+    for number, seed in enumerate(seeds):
+        before = number * len(panel.task_ids)
+
+        def report(finished: int, _: int, before: int = before) -> None:
+            if on_progress is not None:
+                on_progress(before + finished, total)
+
+        episodes = play(
+            pool,
+            generator,
+            codec,
+            assign(panel.task_ids, 1),
+            max_prompt_tokens=max_prompt_tokens,
+            seed=seed,
+            on_progress=report,
+        )
+        played += [_played(episode, seed) for episode in episodes]
+    return played
+
+
+def summary(played: Sequence[Played]) -> dict[str, object]:
+    """Return the part of a result row that describes an evaluation, ready for JSON."""
+    kinds = sorted({episode.task_type for episode in played} - {""})
+    return {
+        "success": fmean(episode.success for episode in played),
+        "score": fmean(episode.score for episode in played),
+        "success_by": {
+            kind: fmean(e.success for e in played if e.task_type == kind) for kind in kinds
+        },
+        "steps": fmean(episode.steps for episode in played),
+        "format_valid": fmean(episode.format_valid for episode in played),
+        "action_valid": fmean(episode.action_valid for episode in played),
+        "stops": {
+            stop: sum(e.stop == stop for e in played) for stop in sorted({e.stop for e in played})
+        },
+        "episodes": [asdict(episode) for episode in played],
+    }
+
+
+def _played(episode: Episode, seed: int) -> Played:
+    steps = episode.steps
+    return Played(
+        task_id=episode.task_id,
+        task_type=str(episode.extras.get("task_type", "")),
+        seed=seed,
+        success=episode.success,
+        score=episode.score,
+        steps=len(steps),
+        stop=episode.stop,
+        format_valid=fmean(s.format_valid for s in steps) if steps else 0.0,
+        action_valid=fmean(s.action_valid for s in steps) if steps else 0.0,
+    )

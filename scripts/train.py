@@ -1,0 +1,260 @@
+"""Train one policy with one estimator and evaluate it on a fixed panel.
+
+    python -m scripts.train --env_id milegpo/ALFWorld-v0 --estimator milegpo
+    python -m scripts.train --env_id milegpo/ALFWorld-v0 --estimator gigpo --model FOLDER_OR_HUB_ID
+
+Options are read from ``--config`` (a YAML file; the main job's by default), then from the command
+line, which wins. All of TRL's and transformers' training options are options here too. Without
+``--model`` a tiny policy is warm-started on noisy expert episodes, once, and cached.
+
+Writes to ``--output_dir``: ``metrics.jsonl`` (a line an iteration), ``evaluations.jsonl``,
+``progress.json``, ``model/``, and last ``result.json``, the result row.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from trl import TrlParser
+
+import baselines
+from baselines.environments import Place
+from baselines.evaluation import evaluate, summary
+from baselines.runs import Progress, settings_hash, versions, weights_hash, write_json
+from baselines.warm_start import WarmStart, warm_start
+from milegpo_algo.config import MultiTurnConfig
+from milegpo_algo.rollout.hf_backend import ChatCodec, HFGenerator
+from milegpo_algo.trainer import MultiTurnTrainer
+from milegpo_envs.errors import EnvError
+
+if TYPE_CHECKING:
+    from milegpo_envs.panels import Panel
+
+MAIN_JOB = Path(baselines.__file__).parent / "recipes" / "main_job.yaml"
+_NOT_A_SETTING = {"output_dir", "seed", "estimator", "model", "warm_cache", "warm_start_only"}
+_EVALUATION_SLOTS = 64
+
+
+@dataclass
+class TrainOptions:
+    """What is trained where; the trainer's own options follow."""
+
+    env_id: str = field(default="milegpo/ALFWorld-v0", metadata={"help": "Registered environment."})
+    env_settings: list[str] = field(
+        default_factory=list, metadata={"help": "Arguments of gym.make as key=value, in YAML."}
+    )
+    train_split: str = field(default="train", metadata={"help": "Split to train on."})
+    eval_split: str = field(default="valid_unseen", metadata={"help": "Split to evaluate on."})
+    eval_size: int | None = field(default=None, metadata={"help": "Tasks of the panel; None: all."})
+    eval_seeds: list[int] = field(
+        default_factory=lambda: [123, 456, 789], metadata={"help": "Seeds of the evaluation."}
+    )
+    horizon: int | None = field(default=None, metadata={"help": "Steps an episode may take."})
+    history: int = field(default=2, metadata={"help": "Past steps in a prompt."})
+    prompt_style: str = field(default="papers", metadata={"help": "'papers' or 'compact'."})
+    model: str | None = field(
+        default=None, metadata={"help": "Hub id or folder; None: warm start."}
+    )
+    warm_episodes: int = field(default=2000, metadata={"help": "Demonstrated episodes."})
+    warm_noise: float = field(default=0.35, metadata={"help": "Share of random steps in them."})
+    warm_steps: int = field(default=3000, metadata={"help": "Optimizer steps of the warm start."})
+    warm_cache: str = field(default="runs/warm_start", metadata={"help": "Where it is kept."})
+    warm_start_only: bool = field(
+        default=False, metadata={"help": "Make and evaluate the policy to start from; no training."}
+    )
+
+
+class _Report(TrainerCallback):
+    """Tells ``progress.json`` about every iteration."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: object,
+    ) -> None:
+        self._progress("training", state.global_step, state.max_steps)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Read the options, train, evaluate, write the result row."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if "--config" not in given:
+        given = ["--config", str(MAIN_JOB), *given]
+    if "--output_dir" not in given:
+        given += ["--output_dir", "runs/train"]
+    if "--report_to" not in given:
+        given += ["--report_to", "none"]
+    parser = TrlParser((TrainOptions, MultiTurnConfig))
+    try:
+        options, config = parser.parse_args_and_config(given)
+        place = _place(options)
+        panel = place.panel(options.eval_split, options.eval_size)
+        train_tasks = place.panel(options.train_split).task_ids
+        place.prompted(options.train_split).close()
+    except (EnvError, ValueError, FileNotFoundError) as error:
+        parser.exit(2, f"{parser.prog}: error: {error}\n")
+    _run(options, config, place, panel, train_tasks)
+
+
+def _place(options: TrainOptions) -> Place:
+    settings = {}
+    for item in options.env_settings:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise ValueError(f"env_settings: {item!r} is not of the form key=value.")
+        settings[key] = yaml.safe_load(value)
+    return Place(options.env_id, settings, options.horizon, options.history, options.prompt_style)
+
+
+def _run(
+    options: TrainOptions,
+    config: MultiTurnConfig,
+    place: Place,
+    panel: Panel,
+    train_tasks: Sequence[str],
+) -> None:
+    started, clock = datetime.now(UTC).isoformat(), time.monotonic()
+    folder = Path(config.output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "result.json").unlink(missing_ok=True)
+    progress = Progress(folder)
+    start_from = options.model or str(
+        warm_start(
+            lambda: place.env(options.train_split),
+            options.env_id,
+            WarmStart(
+                episodes=options.warm_episodes,
+                noise=options.warm_noise,
+                steps=options.warm_steps,
+                style=options.prompt_style,
+                history=options.history,
+            ),
+            Path(options.warm_cache),
+            progress,
+        )
+    )
+    tokenizer = AutoTokenizer.from_pretrained(start_from, padding_side="left")
+    eval_pool = place.pool(options.eval_split, min(len(panel.task_ids), _EVALUATION_SLOTS))
+    row: dict[str, object] = {"estimator": None, "settings": {}, "seed": None, "rows_trained": 0}
+    if options.warm_start_only:
+        model = AutoModelForCausalLM.from_pretrained(start_from).eval()
+    else:
+        pool = place.pool(options.train_split, config.tasks_per_iteration * config.num_generations)
+        trainer = MultiTurnTrainer(
+            start_from,
+            pool,
+            config,
+            train_tasks,
+            panel.task_ids,
+            eval_pool,
+            tokenizer,
+            callbacks=[_Report(progress)],
+        )
+        trainer.train()
+        trainer.save_model(str(folder / "model"))
+        tokenizer.save_pretrained(folder / "model")
+        model = trainer.accelerator.unwrap_model(trainer.model).eval()
+        row = {
+            "estimator": config.estimator,
+            "settings": trainer.estimator.settings(),
+            "seed": config.seed,
+            "rows_trained": sum(_read(folder / "metrics.jsonl", "rows")),
+        }
+        pool.close()
+    played = evaluate(
+        eval_pool,
+        _policy(model, tokenizer, config),
+        ChatCodec(tokenizer),
+        panel,
+        seeds=options.eval_seeds,
+        max_prompt_tokens=config.max_prompt_tokens,
+        on_progress=lambda done, total: progress("evaluation", done, total),
+    )
+    eval_pool.close()
+    result = {
+        **row,
+        "convention": config.convention,
+        "env_id": options.env_id,
+        "env_settings": dict(place.settings),
+        "panel": {"name": panel.name, "hash": panel.hash, "size": len(panel.task_ids)},
+        "eval_seeds": options.eval_seeds,
+        "model": start_from,
+        "model_hash": weights_hash(Path(start_from)) if Path(start_from).is_dir() else start_from,
+        "recipe_hash": settings_hash(_recipe(options, config)),
+        "iterations": 0 if options.warm_start_only else config.max_steps,
+        "checkpoint_rule": "last",
+        "versions": versions(),
+        **summary(played),
+        "started": started,
+        "seconds": time.monotonic() - clock,
+    }
+    write_json(folder / "result.json", result)
+    print(f"success {result['success']:.3f} on {panel.name}; {folder / 'result.json'}")
+
+
+def _policy(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, config: MultiTurnConfig
+) -> HFGenerator:
+    return HFGenerator(
+        model,
+        end_ids=[tokenizer.eos_token_id],
+        max_new_tokens=config.max_completion_length,
+        temperature=config.eval_temperature,
+    )
+
+
+def _recipe(options: TrainOptions, config: MultiTurnConfig) -> dict[str, object]:
+    """Return what cells of one comparison share: every option but those that tell them apart."""
+    ours = {k: v for k, v in vars(options).items() if k not in _NOT_A_SETTING}
+    names = [
+        "recipe",
+        "penalise",
+        "tasks_per_iteration",
+        "num_generations",
+        "mini_batch_size",
+        "learning_rate",
+        "beta",
+        "max_steps",
+        "max_prompt_tokens",
+        "max_completion_length",
+        "eval_temperature",
+        "temperature",
+        "epsilon",
+        "delta",
+        "loss_type",
+        "kl_limit",
+        "num_iterations",
+        "convention",
+    ]
+    return {**ours, **{name: getattr(config, name) for name in names}}
+
+
+def _read(path: Path, key: str) -> list[int]:
+    return [int(json.loads(line)[key]) for line in path.read_text().splitlines()]
+
+
+if __name__ == "__main__":
+    main()
