@@ -1,9 +1,9 @@
 """Noisy expert episodes, as pairs of chat messages and the reply to learn.
 
-With probability ``noise`` a step takes a random action from the prompt's list instead of the expert's, and that
-is also what the reply says: a policy that imitates such episodes knows what to do, and does it too
-seldom, which is what reinforcement learning can mend. Experts see what the policy sees and no more;
-no environment brings one along.
+With probability ``noise`` a step takes a random action from the prompt's list instead of the
+expert's, and that is also what the reply says: a policy that imitates such episodes knows what to
+do, and does it too seldom, which is what reinforcement learning can mend. Experts see what the
+policy sees and no more; no environment brings one along.
 """
 
 from __future__ import annotations

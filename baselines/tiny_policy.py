@@ -5,8 +5,8 @@ word of the game is about one token and any other text still has an encoding. Th
 protocol are single tokens. Nothing is downloaded and nothing is pretrained: ``warm_start`` teaches
 the model the format.
 
-Text is split into words as Qwen2's tokenizer does it: ``AutoTokenizer`` loads whatever lies beside a
-Qwen2 model as that class, and would otherwise cut words in places the training never saw.
+Text is split into words as Qwen2's tokenizer does it: ``AutoTokenizer`` loads whatever lies beside
+a Qwen2 model as that class, and would otherwise cut words in places the training never saw.
 """
 
 from __future__ import annotations

@@ -47,17 +47,17 @@ class WarmStart:
     """
 
     episodes: int = 2000
-    noise: float = 0.4
+    noise: float = 0.35
     style: str = "compact"
     history: int = 2
     vocabulary: int = 700
     shape: TinyShape = field(default_factory=TinyShape)
-    steps: int = 2000
+    steps: int = 1500
     batch_rows: int = 16
     learning_rate: float = 2e-3
     matrix_learning_rate: float = 4e-3
     prompt_weight: float = 0.3
-    threads: int = 2
+    threads: int = 1
     seed: int = 0
 
 
@@ -74,7 +74,7 @@ def warm_start(
         make_env: makes the training split's environment, not yet ``Prompted``.
         env_id: names the expert.
         settings: see ``WarmStart``.
-        cache: parent of the result's folder. A killed run leaves nothing that is taken for a result.
+        cache: parent of the result's folder. A killed run leaves nothing that is taken for one.
         on_progress: see ``OnProgress``.
     """
     demonstrations = _demonstrations(make_env, env_id, settings, on_progress)
@@ -177,7 +177,10 @@ def _content_hash(demonstrations: Sequence[Demonstration], settings: WarmStart) 
 def _encode(tokenizer: PreTrainedTokenizerFast, step: Demonstration) -> tuple[list[int], int]:
     """Return a row's tokens and how many of them are the prompt's."""
     prompt = tokenizer.apply_chat_template(
-        step.messages, add_generation_prompt=True, tokenize=True, return_dict=False
+        [{"role": m["role"], "content": m["content"]} for m in step.messages],
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=False,
     )
     reply = tokenizer(step.reply, add_special_tokens=False)["input_ids"]
     return [*prompt, *reply, tokenizer.eos_token_id], len(prompt)

@@ -75,7 +75,7 @@ class TrainOptions:
     )
     warm_episodes: int = field(default=2000, metadata={"help": "Demonstrated episodes."})
     warm_noise: float = field(default=0.35, metadata={"help": "Share of random steps in them."})
-    warm_steps: int = field(default=3000, metadata={"help": "Optimizer steps of the warm start."})
+    warm_steps: int = field(default=1500, metadata={"help": "Optimizer steps of the warm start."})
     warm_cache: str = field(default="runs/warm_start", metadata={"help": "Where it is kept."})
     warm_start_only: bool = field(
         default=False, metadata={"help": "Make and evaluate the policy to start from; no training."}

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Messages = Sequence[Mapping[str, str]]
+Messages = Sequence[Mapping[str, object]]
 FinishReason = Literal["stop", "length"]
 
 

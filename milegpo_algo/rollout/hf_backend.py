@@ -26,7 +26,7 @@ from transformers.cache_utils import Cache
 from milegpo_algo.rollout.generator import Messages, Sample
 from milegpo_algo.rollout.prefix import RoomyLayer, read
 
-_PREFILL_ROWS = 32  # prompts read at once
+_PREFILL_ROWS = 16  # prompts read at once
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)

@@ -28,7 +28,7 @@ class _PromptRead(Exception):
     """The last layer's keys and values are in the cache."""
 
 
-class _LastLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers leaves it so
+class _LastLayer(DynamicLayer):
     """Ends the forward pass that fills it."""
 
     def update(
@@ -39,7 +39,7 @@ class _LastLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers
         raise _PromptRead
 
 
-class RoomyLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers leaves it so
+class RoomyLayer(DynamicLayer):
     """A cache layer with room for the whole reply: a new token is written, nothing is copied.
 
     Args:
