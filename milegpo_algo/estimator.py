@@ -76,10 +76,11 @@ def setting(
     above: float = -math.inf,
     at_least: float = -math.inf,
     below: float = math.inf,
+    at_most: float = math.inf,
 ) -> Any:
     """Declare a field, its default and its limits; typed as `dataclasses.field` is."""
-    limits = {"choices": choices, "above": above, "at_least": at_least, "below": below}
-    return field(default=default, metadata=limits)
+    bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
+    return field(default=default, metadata={"choices": choices, **bounds})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,11 +320,10 @@ def _check(name: str, value: object, default: object, limits: Mapping[str, Any])
     kinds = (int, np.integer) if whole else (int, float, np.number)
     if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value):
         raise SettingError(f"{name}={value!r}: give a finite {'integer' if whole else 'number'}")
-    if not limits["above"] < value < limits["below"] or value < limits["at_least"]:
-        bounds = {"above": "above", "at_least": "at least", "below": "below"}
-        told = [
-            f"{text} {limits[key]:g}" for key, text in bounds.items() if abs(limits[key]) < 1e300
-        ]
+    strictly = limits["above"] < value < limits["below"]
+    if not (strictly and limits["at_least"] <= value <= limits["at_most"]):
+        names = [key for key in limits if key != "choices" and math.isfinite(limits[key])]
+        told = [f"{key.replace('_', ' ')} {limits[key]:g}" for key in names]
         raise SettingError(f"{name}={value!r}: must be {' and '.join(told)}")
 
 

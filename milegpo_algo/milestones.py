@@ -158,24 +158,25 @@ def best_incoming(land: Landscape, values: FloatArray) -> FloatArray:
     return best
 
 
-def branch_credit(land: Landscape) -> FloatArray:
-    """b(v) = largest positive c(e) over incoming e, else 0; c = c~ / largest |c~|.  [V]."""
+def branch_contrast(land: Landscape) -> FloatArray:
+    """c(e) = c~(e) / the largest |c~| of the task.  [E]."""
     contrast, _ = sibling_contrast(land)
     task = land.graph.node_task[land.graph.edge_source]
-    size = relative(np.abs(contrast), task, len(land.successes))
-    return best_incoming(land, np.copysign(size, contrast))
+    return np.copysign(relative(np.abs(contrast), task, len(land.successes)), contrast)
 
 
-def progress(
-    land: Landscape, *, distance_weight: float, gain_weight: float, failure_weight: float
+def branch_credit(land: Landscape, contrast: FloatArray) -> FloatArray:
+    """b(v) = largest positive c(e) over incoming e, else 0; `contrast` is c [E].  [V]."""
+    return best_incoming(land, contrast)
+
+
+def local_progress(
+    land: Landscape, *, distance_weight: float, gain_weight: float, excess_weight: float
 ) -> FloatArray:
-    """psi_bar(v) = psi~(v) / the largest psi~ of the task.
+    """psi(e) = a_d [d(u,g) - d(v,g)] + a_s [p+(v) - p+] - a_f l(e) of e = (u, v).
 
-    psi~(v) is the largest positive psi(e) over the edges into v that a success uses, else 0.
-
-    psi(e) = a_d [d(u,g) - d(v,g)] + a_s [p+(v) - p+] - a_f l(e); an undefined difference of
-    distances is 0; l(e) = max(p-(e) - mean p- of siblings, 0), or max(p-(v) - p-, 0) without
-    siblings.  [V].
+    l(e) = max(p-(e) - mean p- of siblings, 0), or max(p-(v) - p-, 0) without siblings; an undefined
+    difference of distances is 0.  [E].
     """
     graph = land.graph
     before = graph.goal_distance[graph.edge_source]
@@ -185,9 +186,18 @@ def progress(
     gain = success_gain(land)[graph.edge_target]
     contrast, has_siblings = sibling_contrast(land)
     excess = np.maximum(np.where(has_siblings, -contrast, -gain), 0.0)
-    local = distance_weight * approach + gain_weight * gain - failure_weight * excess
-    useful = np.where(land.edges.success > 0, without_noise(local), 0.0)
-    return relative(best_incoming(land, useful), graph.node_task, len(land.successes))
+    local = distance_weight * approach + gain_weight * gain - excess_weight * excess
+    return without_noise(local)
+
+
+def progress(land: Landscape, local: FloatArray) -> FloatArray:
+    """psi_bar(v) = psi~(v) / the largest psi~ of the task, the goal's included.
+
+    psi~(v) is the largest positive psi(e) over the edges into v that a success uses, else 0;
+    `local` is psi [E].  [V].
+    """
+    useful = best_incoming(land, np.where(land.edges.success > 0, local, 0.0))
+    return relative(useful, land.graph.node_task, len(land.successes))
 
 
 def calibrate(

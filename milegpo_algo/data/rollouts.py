@@ -194,9 +194,9 @@ class Rollouts:
             yield np.arange(len(self)), self
             return
         for begin, end in pairwise(bounds):
-            yield self._tasks(begin, end)
+            yield self.slice_tasks(begin, end)
 
-    def _tasks(self, begin: int, end: int) -> tuple[IntArray, Rollouts]:
+    def slice_tasks(self, begin: int, end: int) -> tuple[IntArray, Rollouts]:
         """The rows of tasks begin ... end - 1, sorted by (trajectory, step), on their own."""
         m, n = np.searchsorted(self.trajectory_task, (begin, end)).tolist()
         s, e = np.searchsorted(self.state_task, (begin, end)).tolist()

@@ -16,23 +16,70 @@ from milegpo_algo.returns import normalise, penalties, state_groups
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Milestones and traps of all tasks and their potentials; every array is [V]."""
+    """Milestones and traps of all tasks, how they were scored, and their potentials.
+
+    Attributes:
+        candidates: May be a milestone.  [V]
+        scores: S0, 0 where no candidate.  [V]
+        contrast: c(e).  [E]
+        branch: b(v).  [V]
+        local_progress: psi(e).  [E]
+        progress: psi_bar(v).  [V]
+        by_progress: Retained because psi_bar(v) > 0.  [V]
+        by_coverage: Retained because m(v) >= theta_m.  [V]
+        by_branch: Retained because b(v) > 0, where kappa_bc lets that count.  [V]
+        calibrated: S_pcc.  [V]
+        traps: Kept traps.  [V]
+        trap_scores: S-, 0 where no kept trap.  [V]
+        milestone_weights: What Phi+ weights a milestone with at this stage.  [V]
+        trap_weights: What Phi- weights a trap with.  [V]
+        milestone_potential: Phi+.  [V]
+        trap_potential: Phi-.  [V]
+    """
 
     candidates: BoolArray
     scores: FloatArray
+    contrast: FloatArray
     branch: FloatArray
+    local_progress: FloatArray
     progress: FloatArray
-    retained: BoolArray
+    by_progress: BoolArray
+    by_coverage: BoolArray
+    by_branch: BoolArray
     calibrated: FloatArray
+    traps: BoolArray
     trap_scores: FloatArray
+    milestone_weights: FloatArray
+    trap_weights: FloatArray
     milestone_potential: FloatArray
     trap_potential: FloatArray
+
+    @property
+    def retained(self) -> BoolArray:
+        """Candidates that calibration keeps.  [V]."""
+        kept: BoolArray = self.by_progress | self.by_coverage | self.by_branch
+        return kept
 
 
 @dataclass(frozen=True, eq=False)
 class Credit:
-    """What a step's advantage is made of; every array is [N]."""
+    """What a step's advantage is made of; every array is [N].
 
+    Attributes:
+        milestone_rise: delta+.
+        trap_rise: delta-.
+        penalty: Taken from both returns.
+        graph_return: r^G - pen.
+        mixed_return: r^M - pen.
+        graph_advantage: A^G.
+        mixed_advantage: A^mix.
+        step: A^G + eta (A^mix - A^G).
+        episode: Norm_q(Z).
+    """
+
+    milestone_rise: FloatArray
+    trap_rise: FloatArray
+    penalty: FloatArray
     graph_return: FloatArray
     mixed_return: FloatArray
     graph_advantage: FloatArray
@@ -83,7 +130,7 @@ class MileGPO(EpisodeEstimator):
     step_weight: float = setting(1.0)
     episode_weight: float = setting(1.0)
     scale: float = setting(10.0)  # c
-    gamma_goal: float = setting(0.20, at_least=0.0)  # gamma_G
+    gamma_goal: float = setting(0.20, at_least=0.0, at_most=1.0)  # gamma_G
     omega: float = setting(0.20, above=0.0, below=1.0)
     gamma_potential: float = setting(1.0, at_least=0.0)  # gamma_Phi
     shaping_weight: float = setting(0.25)  # lambda
@@ -100,9 +147,9 @@ class MileGPO(EpisodeEstimator):
     distance_weight: float = setting(1.0)  # a_d
     gain_weight: float = setting(1.0)  # a_s
     excess_weight: float = setting(1.0)  # a_f
-    branch_weight: float = setting(1.0)  # w_bc
-    progress_weight: float = setting(1.0)  # w_pg
-    calibration_weight: float = setting(1.0)  # w_pcc
+    branch_weight: float = setting(1.0, at_least=0.0)  # w_bc
+    progress_weight: float = setting(1.0, at_least=0.0)  # w_pg
+    calibration_weight: float = setting(1.0, at_least=0.0)  # w_pcc
     coverage_threshold: float = setting(1.1)  # theta_m
     discount: float = setting(0.0, at_least=0.0)  # rho
     retain_branches: bool = setting(False)  # kappa_bc
@@ -110,26 +157,36 @@ class MileGPO(EpisodeEstimator):
 
     def compute(self, rollouts: Rollouts) -> FloatArray:
         """One advantage per step.  [N]."""
-        credit = self.credit(rollouts, ms.Landscape.survey(rollouts))
-        return self.step_weight * credit.step + self.episode_weight * credit.episode
+        land = ms.Landscape.survey(rollouts)
+        credit = self.credit(rollouts, land, self.targets(land))
+        return self.total(credit)
 
     def check(self, rollouts: Rollouts) -> None:
         """Refuse a task with two starts, unless they are allowed."""
         if self.one_start:
             rollouts.require_one_start()
 
-    def credit(self, rollouts: Rollouts, land: ms.Landscape) -> Credit:
+    def total(self, credit: Credit) -> FloatArray:
+        """A, from its parts.  [N]."""
+        return self.step_weight * credit.step + self.episode_weight * credit.episode
+
+    def credit(self, rollouts: Rollouts, land: ms.Landscape, targets: Targets) -> Credit:
         """Both returns, both normalised terms, and the episode term, before the outer weights."""
-        graph, targets = land.graph, self.targets(land)
+        graph = land.graph
         rise = self._rise(targets.milestone_potential, self.milestone_weight, land)
         fall = self._rise(targets.trap_potential, self.trap_weight, land)
         lost = penalties(rollouts, self.penalty)
-        graph_return = self.scale * self.gamma_goal ** graph.goal_distance[graph.target] - lost
+        distance = graph.goal_distance[graph.target]
+        near = np.where(np.isfinite(distance), self.gamma_goal**distance, 0.0)
+        graph_return = self.scale * near - lost
         mixed_return = graph_return + self.scale * self.shaping_weight * (rise - fall)
         group, count = state_groups(rollouts)
         graph_advantage = normalise(graph_return, group, count, self.norm)
         mixed_advantage = normalise(mixed_return, group, count, self.norm)
         return Credit(
+            milestone_rise=rise,
+            trap_rise=fall,
+            penalty=lost,
             graph_return=graph_return,
             mixed_return=mixed_return,
             graph_advantage=graph_advantage,
@@ -148,50 +205,62 @@ class MileGPO(EpisodeEstimator):
             coverage_weight=self.coverage_weight,
             connectivity_weight=self.connectivity_weight,
         )
-        traps = ms.trap_scores(
-            land,
-            ms.trap_candidates(land, self.min_trap_visits),
-            failure_weight=self.failure_weight,
-            loop_weight=self.loop_weight,
-        )
-        traps = np.where(traps >= self.min_trap_score - ms.NOISE, traps, 0.0)
-        branch = ms.branch_credit(land)
-        progress = ms.progress(
+        traps, trap_scores = self._traps(land)
+        contrast = ms.branch_contrast(land)
+        local = ms.local_progress(
             land,
             distance_weight=self.distance_weight,
             gain_weight=self.gain_weight,
-            failure_weight=self.excess_weight,
+            excess_weight=self.excess_weight,
         )
-        retained = (progress > 0.0) | (ms.coverage(land) >= self.coverage_threshold - ms.NOISE)
-        if self.retain_branches:
-            retained |= branch > 0.0
+        branch, progress = ms.branch_credit(land, contrast), ms.progress(land, local)
+        by_progress = candidates & (progress > 0.0)
+        by_coverage = candidates & (ms.coverage(land) >= self.coverage_threshold - ms.NOISE)
+        by_branch = candidates & (branch > 0.0) & self.retain_branches
         calibrated = ms.calibrate(
             scores,
-            retained,
+            by_progress | by_coverage | by_branch,
             self.branch_weight * branch + self.progress_weight * progress,
             calibration_weight=self.calibration_weight,
             discount=self.discount,
         )
+        chosen = calibrated if self.stage == "pcc" else scores
+        milestone_weights = self._weights(chosen, candidates, land)
+        trap_weights = self._weights(trap_scores, traps, land)
         return Targets(
             candidates=candidates,
             scores=scores,
+            contrast=contrast,
             branch=branch,
+            local_progress=local,
             progress=progress,
-            retained=retained & candidates,
+            by_progress=by_progress,
+            by_coverage=by_coverage,
+            by_branch=by_branch,
             calibrated=calibrated,
-            trap_scores=traps,
-            milestone_potential=self._potential(
-                calibrated if self.stage == "pcc" else scores, candidates, land
-            ),
-            trap_potential=self._potential(traps, traps > 0.0, land),
+            traps=traps,
+            trap_scores=trap_scores,
+            milestone_weights=milestone_weights,
+            trap_weights=trap_weights,
+            milestone_potential=land.graph.potential(milestone_weights, self.omega),
+            trap_potential=land.graph.potential(trap_weights, self.omega),
         )
 
-    def _potential(self, scores: FloatArray, members: BoolArray, land: ms.Landscape) -> FloatArray:
+    def _traps(self, land: ms.Landscape) -> tuple[BoolArray, FloatArray]:
+        candidates = ms.trap_candidates(land, self.min_trap_visits)
+        scores = ms.trap_scores(
+            land,
+            candidates,
+            failure_weight=self.failure_weight,
+            loop_weight=self.loop_weight,
+        )
+        traps = candidates & (scores >= self.min_trap_score - ms.NOISE)
+        return traps, np.where(traps, scores, 0.0)
+
+    def _weights(self, scores: FloatArray, members: BoolArray, land: ms.Landscape) -> FloatArray:
         if self.stage == "md":
-            weight = members.astype(np.float64)
-        else:
-            weight = ms.relative(scores, land.graph.node_task, len(land.successes))
-        return land.graph.potential(weight, self.omega)
+            return members.astype(np.float64)
+        return ms.relative(scores, land.graph.node_task, len(land.successes))
 
     def _rise(self, potential: FloatArray, weight: float, land: ms.Landscape) -> FloatArray:
         before, after = potential[land.graph.source], potential[land.graph.target]

@@ -184,7 +184,8 @@ def test_milegpos_propositions(recipe, stage, seed, eta):
     found = Rollouts.from_steps(random_records(seed))
     base = make_estimator("milegpo", recipe=recipe, stage=stage, episode_weight=0.0)
     assert isinstance(base, MileGPO)
-    parts = base.credit(found, Landscape.survey(found))
+    land = Landscape.survey(found)
+    parts = base.credit(found, land, base.targets(land))
     graph, mixed = parts.graph_advantage, parts.mixed_advantage
 
     at = {value: dataclasses.replace(base, eta=value)(found) for value in (0.0, 1.0, eta)}

@@ -44,7 +44,8 @@ def test_step_values_are_the_worked_ones(case, convention, label):
         found["peer"] = estimator.peer(rollouts)
         found["transition"] = estimator.transition(rollouts)
     if isinstance(estimator, MileGPO):
-        credit = estimator.credit(rollouts, Landscape.survey(rollouts))
+        land = Landscape.survey(rollouts)
+        credit = estimator.credit(rollouts, land, estimator.targets(land))
         found["r_g"], found["r_m"] = credit.graph_return, credit.mixed_return
         found["a_g"], found["a_mix"] = credit.graph_advantage, credit.mixed_advantage
     for name, values in found.items():
@@ -61,7 +62,7 @@ def test_milestones_and_traps_are_the_worked_ones(case, convention, label):
     found = estimator.targets(land)
     values = {
         "milestone_scores": np.where(found.candidates, found.scores, np.nan),
-        "trap_scores": np.where(found.trap_scores > 0, found.trap_scores, np.nan),
+        "trap_scores": np.where(found.traps, found.trap_scores, np.nan),
         "branch_credit": found.branch,
         "progress": found.progress,
         "kept": found.retained,
