@@ -66,10 +66,15 @@ class Spied(MultiTurnTrainer):
         super().__init__(*args, **kwargs)
         self.episodes: list[list[Episode]] = []
         self.batches: list[dict[str, torch.Tensor]] = []
+        self.shares: list[list[Row]] = []
 
     def _rollout(self, iteration: int) -> list[Episode]:
         self.episodes.append(super()._rollout(iteration))
         return self.episodes[-1]
+
+    def _backward(self, model, share):
+        self.shares.append(share)
+        return super()._backward(model, share)
 
     def _compute_loss(self, model, inputs):
         self.batches.append({name: value.clone() for name, value in inputs.items()})
@@ -254,6 +259,44 @@ def test_rows_without_advantage_still_count_in_the_mean(folder, tmp_path):
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
+def test_every_mini_batch_is_an_optimizer_step_of_its_own(folder, tmp_path):
+    plain = {"optim": "sgd", "learning_rate": 0.5, "max_grad_norm": 0.0}
+    trainer = build(folder, tmp_path, beta=0.05, mini_batch_size=8, **plain)
+    trainer.train()
+    assert len(trainer.shares) >= 3
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    norms = []
+    for share in trainer.shares:
+        model.zero_grad()
+        reference_loss(model, share, "dapo", 0.05).backward()
+        norms.append(math.sqrt(sum(float(p.grad.square().sum()) for p in model.parameters())))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.5 * parameter.grad
+    for (name, mine), theirs in zip(
+        trainer.model.named_parameters(), model.parameters(), strict=True
+    ):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-5, msg=name)
+    [record] = lines(tmp_path / "metrics.jsonl")
+    assert record["grad_norm_mean"] == pytest.approx(np.mean(norms), rel=1e-3)
+    assert record["updates"] == len(norms)
+    assert trainer.state.log_history[0]["grad_norm"] == pytest.approx(norms[-1], rel=1e-3)
+
+
+@pytest.mark.parametrize("far", [1e4, math.nan, math.inf])
+def test_a_reference_far_away_is_held_and_counted(folder, tmp_path, far):
+    class Far(Spied):
+        def _reference_logprobs(self, rows):
+            return [np.full(len(row.completion), far, dtype=np.float32) for row in rows]
+
+    trainer = Far(folder, LotteryPool(12), settings(tmp_path, kl_limit=3.0), TASKS)
+    trainer.train()
+    [record] = lines(tmp_path / "metrics.jsonl")
+    assert record["kl_cuts"] == sum(row.tokens for share in trainer.shares for row in share)
+    assert math.isfinite(record["loss"])
+    assert all(torch.isfinite(weight).all() for weight in weights(trainer).values())
+
+
 # ---- runs -----------------------------------------------------------------------------------
 
 
@@ -416,7 +459,9 @@ def test_estimators_that_need_a_critic_are_refused(folder, tmp_path):
 
 def test_evaluation_plays_every_task_once_in_a_smaller_pool(folder, tmp_path):
     trainer = build(folder, tmp_path, eval_tasks=TASKS, eval_pool=LotteryPool(2))
+    trainer.model.train()
     metrics = trainer.evaluate()
+    assert trainer.model.training
     assert metrics["eval_episodes"] == len(TASKS)
     assert 0 <= metrics["eval_success"] <= 1
     assert metrics["eval_success/x"] == metrics["eval_success"]
