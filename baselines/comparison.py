@@ -1,31 +1,39 @@
-"""From result rows to a table and a picture: reads logged rows, refuses those that do not match.
+"""From result rows to the lines of a table; rows that do not match are refused.
 
-The interval of a row of the table is the stratified bootstrap of rliable (arXiv:2108.13264): a matrix of
-runs x games, each entry a game's success averaged over the evaluation seeds; runs are resampled
-with replacement within each game, the mean is taken, and the 2.5 and 97.5 percentiles of 5,000
-resamples are reported. Games are not resampled: the interval speaks of this panel. The runs of the
-warm start, which is one model, are its evaluation seeds.
+The interval of a line is the stratified bootstrap of rliable (arXiv:2108.13264, section 4): a
+matrix of runs x games, each entry a game's success averaged over the evaluation seeds. For each
+game on its own, as many runs as there are are drawn with replacement; the mean of all entries is
+taken; the 2.5 and 97.5 percentiles of 5,000 such means are reported. Games are not resampled: the
+interval speaks of this panel and of other training seeds. The runs of the warm start, which is one
+model, are its evaluation seeds.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Row = Mapping[str, Any]  # Any: parsed JSON
+from baselines.evaluation import Played
+
 RESAMPLES = 5000
 WARM_START = "warm start"
-SHARED = ("panel", "eval_seeds", "model_hash", "recipe_hash", "convention", "versions", "env_id")
+SHARED = (
+    "panel",
+    "eval_seeds",
+    "model_hash",
+    "recipe_hash",
+    "convention",
+    "versions",
+    "env_id",
+    "env_settings",
+)
 """What rows of one table have in common."""
-
-# Okabe and Ito's palette, told apart with any colour vision.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 
 
 class MixedRows(ValueError):
@@ -33,25 +41,110 @@ class MixedRows(ValueError):
 
 
 @dataclass(frozen=True)
+class Row:
+    """A result row: one trained policy, or the warm start (estimator and seed None), evaluated.
+
+    panel: its name, hash and size. logged: everything that ``scripts.train`` wrote.
+    """
+
+    estimator: str | None
+    seed: int | None
+    env_id: str
+    env_settings: Mapping[str, object]
+    panel: Mapping[str, object]
+    eval_seeds: tuple[int, ...]
+    model: str
+    model_hash: str
+    recipe_hash: str
+    convention: str
+    checkpoint_rule: str
+    versions: Mapping[str, str]
+    iterations: int
+    rows_trained: int
+    success: float
+    score: float
+    success_by: Mapping[str, float]
+    episodes: tuple[Played, ...]
+    logged: Mapping[str, object] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, logged: Mapping[str, Any]) -> Row:  # Any: parsed JSON
+        """Read the logged form.
+
+        Raises:
+            ValueError: a key is missing, or games were not played once per evaluation seed.
+        """
+        names = {f.name for f in fields(cls)} - {"logged"}
+        if missing := sorted(names - set(logged)):
+            raise ValueError(f"Not a result row: no {', '.join(missing)}.")
+        row = cls(
+            **{
+                **{name: logged[name] for name in names},
+                "eval_seeds": tuple(logged["eval_seeds"]),
+                "episodes": tuple(Played(**episode) for episode in logged["episodes"]),
+            },
+            logged=logged,
+        )
+        played = {(e.task_id, e.seed) for e in row.episodes}
+        planned = int(logged["panel"]["size"]) * len(row.eval_seeds)
+        if not len(played) == len(row.episodes) == planned:
+            raise ValueError(
+                f"{row.name} played {len(played)} different of {planned} episodes of its panel."
+            )
+        return row
+
+    @property
+    def name(self) -> str:
+        """The cell's name: estimator and seed."""
+        return WARM_START if self.estimator is None else cell_name(self.estimator, self.seed)
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Success of the games, sorted by id: (evaluation seeds, games)."""
+        found = {(e.seed, e.task_id): float(e.success) for e in self.episodes}
+        games = sorted({e.task_id for e in self.episodes})
+        return np.array([[found[seed, game] for game in games] for seed in self.eval_seeds])
+
+    @property
+    def steps(self) -> float:
+        """Mean length of its episodes."""
+        return float(np.mean([e.steps for e in self.episodes]))
+
+
+@dataclass(frozen=True)
 class Line:
-    """One line of the table; rates are shares, low and high the 95 % interval if there is one."""
+    """One line of the table; rates are shares, ``interval`` is their 95 % interval if there is one.
+
+    above_warm_start: "yes", "no" (the interval includes the warm start's success), "below", or
+    "n/a" for the warm start itself and where there is no interval.
+    """
 
     name: str
-    runs: int
+    seeds: tuple[int, ...]
     success: float
-    low: float | None
-    high: float | None
+    interval: tuple[float, float] | None
     success_by: Mapping[str, float]
+    score: float
     steps: float
     rows_trained: float
+    above_warm_start: str
 
-    def verdict(self, warm_success: float) -> str:
-        """Say where the interval lies relative to the warm start's success."""
-        if self.low is None or self.high is None:
-            return "too few runs"
-        if self.low > warm_success:
-            return "yes"
-        return "below" if self.high < warm_success else "no: interval includes it"
+
+def cell_name(estimator: str, seed: int | None) -> str:
+    """Name a cell, and its folder."""
+    return f"{estimator}-seed{seed}"
+
+
+def read_row(path: Path) -> Row:
+    """Read a result file.
+
+    Raises:
+        ValueError: the file is not a result row; names it.
+    """
+    try:
+        return Row.of(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} cannot be used: {error} Move it away, or use --fresh.") from error
 
 
 def check_rows(rows: Sequence[Row]) -> None:
@@ -62,24 +155,31 @@ def check_rows(rows: Sequence[Row]) -> None:
     """
     for row in rows[1:]:
         for key in SHARED:
-            if row[key] != rows[0][key]:
+            one, other = getattr(row, key), getattr(rows[0], key)
+            if one != other:
                 raise MixedRows(
-                    f"{cell_name(row)} and {cell_name(rows[0])} differ in {key}: {row[key]} and "
-                    f"{rows[0][key]}. Compare runs of one recipe, or choose another --output_dir."
+                    f"{row.name} and {rows[0].name} differ in {key}: {one} and {other}."
                 )
 
 
-def cell_name(row: Row) -> str:
-    """Name a row: estimator and seed."""
-    return WARM_START if row["estimator"] is None else f"{row['estimator']}-seed{row['seed']}"
-
-
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Summarise rows by estimator, the warm start first, in the order in which they come."""
+    """Summarise rows by estimator: the warm start first, then in the order in which they come.
+
+    Raises:
+        MixedRows: see ``check_rows``.
+    """
     check_rows(rows)
-    names = list(dict.fromkeys(row["estimator"] for row in rows))
-    ordered = sorted(names, key=lambda name: name is not None)
-    return [_line(name, [row for row in rows if row["estimator"] == name]) for name in ordered]
+    warm = [row for row in rows if row.estimator is None]
+    names = list(dict.fromkeys(row.estimator for row in rows if row.estimator is not None))
+    start = warm[0].success if warm else None
+    return [
+        *(_line(WARM_START, [row], row.scores, None) for row in warm[:1]),
+        *(
+            _line(name, cells, np.array([row.scores.mean(axis=0) for row in cells]), start)
+            for name in names
+            for cells in [[row for row in rows if row.estimator == name]]
+        ),
+    ]
 
 
 def interval(scores: NDArray[np.float64]) -> tuple[float, float] | None:
@@ -99,109 +199,29 @@ def interval(scores: NDArray[np.float64]) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def markdown(table: Sequence[Line], rows: Sequence[Row], planned: int) -> str:
-    """Write the table with everything a reader needs to judge it."""
-    warm = next((line.success for line in table if line.name == WARM_START), float("nan"))
-    kinds = list(table[0].success_by)
-    head = ["estimator", "seeds", "success %", "95 % interval", *kinds, "steps", "rows trained"]
-    head += ["above the warm start"]
-    body = []
-    for line in table:
-        first = line.name == WARM_START
-        bounds = (
-            "n/a" if line.low is None else f"{100 * line.low:.1f} to {100 * (line.high or 0):.1f}"
-        )
-        body.append(
-            [
-                line.name,
-                "" if first else str(line.runs),
-                f"{100 * line.success:.1f}",
-                bounds,
-                *(f"{100 * line.success_by[kind]:.1f}" for kind in kinds),
-                f"{line.steps:.1f}",
-                "" if first else f"{line.rows_trained:,.0f}",
-                "" if first else line.verdict(warm),
-            ]
-        )
-    cells = [head, ["---"] * len(head), *body]
-    done = sum(row["estimator"] is not None for row in rows)
-    one = rows[0]
-    versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items())
-    notes = [
-        "" if done == planned else f"Partial: {done} of {planned} cells.\n",
-        f"Panel {one['panel']['name']} ({one['panel']['size']} games, hash "
-        f"{one['panel']['hash']}), each game once per evaluation seed "
-        f"({', '.join(map(str, one['eval_seeds']))}); success is the environment's own criterion.",
-        "Interval: stratified bootstrap over runs within each game, 5,000 resamples (the warm "
-        "start's runs are its evaluation seeds).",
-        f"Model {one['model_hash']}, recipe {one['recipe_hash']}, convention {one['convention']}, "
-        f"checkpoint: {one['checkpoint_rule']}. {versions}.",
-    ]
-    return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n\n" + "\n".join(notes)
+def position(bounds: tuple[float, float] | None, start: float | None) -> str:
+    """Say where an interval lies relative to the warm start's success; see ``Line``."""
+    if bounds is None or start is None:
+        return "n/a"
+    low, high = bounds
+    if low > start:
+        return "yes"
+    return "below" if high < start else "no"
 
 
-def draw_curves(rows: Sequence[Row], folders: Mapping[str, Path], path: Path) -> None:
-    """Draw held-out success by iteration: mean over seeds, band from lowest to highest."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    names = list(dict.fromkeys(row["estimator"] for row in rows if row["estimator"] is not None))
-    for name, colour in zip(names, _COLOURS, strict=False):
-        cells = [row for row in rows if row["estimator"] == name]
-        curves = [dict(_curve(folders[cell_name(row)])) for row in cells]
-        at = sorted(set.intersection(*(set(curve) for curve in curves)))
-        values = 100 * np.array([[curve[x] for x in at] for curve in curves])  # (seeds, points)
-        label = f"{name} ({len(cells)} seeds)" if len(cells) > 1 else f"{name} (1 seed)"
-        axes.plot(at, values.mean(0), color=colour, marker="o", markersize=4, label=label)
-        axes.fill_between(at, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
-    for row in rows:
-        if row["estimator"] is None:
-            axes.axhline(100 * row["success"], color="grey", linestyle="--", label=WARM_START)
-    panel = rows[0]["panel"]
-    axes.set(
-        xlabel="iteration",
-        ylabel="held-out success, %",
-        ylim=(0, 100),
-        title=f"{rows[0]['env_id']}, {panel['name']} ({panel['size']} games)",
-    )
-    axes.legend(frameon=False)
-    unfinished = path.with_name(f"unfinished-{path.name}")
-    figure.savefig(unfinished, dpi=150)
-    plt.close(figure)
-    unfinished.replace(path)
-
-
-def _line(name: str | None, rows: Sequence[Row]) -> Line:
-    scores = np.concatenate([_scores(row, by_seed=name is None) for row in rows])
+def _line(
+    name: str, cells: Sequence[Row], scores: NDArray[np.float64], start: float | None
+) -> Line:
     bounds = interval(scores)
-    kinds = sorted({kind for row in rows for kind in row["success_by"]})
+    kinds = sorted({kind for row in cells for kind in row.success_by})
     return Line(
-        name=WARM_START if name is None else name,
-        runs=len(rows),
+        name=name,
+        seeds=tuple(row.seed for row in cells if row.seed is not None),
         success=float(scores.mean()),
-        low=bounds and bounds[0],
-        high=bounds and bounds[1],
-        success_by={k: float(np.mean([row["success_by"][k] for row in rows])) for k in kinds},
-        steps=float(np.mean([row["steps"] for row in rows])),
-        rows_trained=float(np.mean([row["rows_trained"] for row in rows])),
+        interval=bounds,
+        success_by={k: float(np.mean([row.success_by[k] for row in cells])) for k in kinds},
+        score=float(np.mean([row.score for row in cells])),
+        steps=float(np.mean([row.steps for row in cells])),
+        rows_trained=float(np.mean([row.rows_trained for row in cells])),
+        above_warm_start=position(bounds, start),
     )
-
-
-def _scores(row: Row, by_seed: bool) -> NDArray[np.float64]:
-    """Success of a row's games: (seeds, games), or their mean over seeds (1, games)."""
-    seeds = row["eval_seeds"]
-    games = sorted({episode["task_id"] for episode in row["episodes"]})
-    found = {(e["seed"], e["task_id"]): float(e["success"]) for e in row["episodes"]}
-    scores = np.array([[found[seed, game] for game in games] for seed in seeds])
-    return scores if by_seed else scores.mean(axis=0, keepdims=True)
-
-
-def _curve(folder: Path) -> list[tuple[int, float]]:
-    path = folder / "evaluations.jsonl"
-    if not path.exists():
-        return []
-    records = [json.loads(line) for line in path.read_text().splitlines()]
-    return [(int(record["iteration"]), float(record["success"])) for record in records]

@@ -3,9 +3,11 @@
     python -m scripts.compare
     python -m scripts.compare --estimators grpo milegpo --seeds 1 2 --output_dir runs/two
 
-Cells are ``scripts.train`` processes of one thread each, ``--jobs`` side by side. A finished cell
-is not run again: start the same command after a stop and it goes on. Writes ``results.jsonl``,
-``table.md`` and ``curves.png`` to ``--output_dir`` after every finished cell.
+Cells are ``scripts.train`` processes of one thread each, ``--jobs`` side by side, seed by seed. A
+finished cell is not run again: start the same command after a stop and it goes on, and the table is
+that of a run without a stop. Writes ``results.jsonl``, ``table.md``, ``table.csv`` and
+``curves.png`` to ``--output_dir`` after every finished cell. Rows of another recipe, model, panel
+or of other versions are never mixed in, nor deleted: ``--fresh`` moves them aside.
 """
 
 from __future__ import annotations
@@ -13,241 +15,339 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
+import shlex
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 import baselines
-from baselines.comparison import SHARED, cell_name, draw_curves, lines, markdown
+from baselines import report_table
+from baselines.comparison import WARM_START, Row, cell_name, check_rows, lines, read_row
+from baselines.curves import draw_curves, read_curve
+from baselines.displays import Display
+from baselines.jobs import Ended, InUse, Job, alone_in, run_jobs, signals_interrupt
+from baselines.runs import versions, write_json
 from milegpo_algo import estimator_names
 
 MAIN_JOB = Path(baselines.__file__).parent / "recipes" / "main_job.yaml"
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-_POLL_SECONDS = 0.5
-_PLAIN_SECONDS = 15.0
+ESTIMATORS = ("grpo", "gigpo", "graphgpo", "milegpo")
+_OURS = ("warm_start", "cells", "comparison.json", "results.jsonl", "table.md", "table.csv")
+
+
+class Stale(Exception):
+    """The folder holds results that do not belong to this comparison."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One process: what to run, and the folder it leaves its result in."""
+    """What to train; the warm start, with no training, where estimator and seed are None."""
 
-    name: str
-    folder: Path
-    options: tuple[str, ...]
+    estimator: str | None
+    seed: int | None
+    out: Path
+
+    @property
+    def name(self) -> str:
+        """The name of its row."""
+        return WARM_START if self.estimator is None else cell_name(self.estimator, self.seed)
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return self.out / ("warm_start" if self.estimator is None else f"cells/{self.name}")
 
     @property
     def result(self) -> Path:
-        """Where the result row will be."""
+        """Its result row; exists when it is finished."""
         return self.folder / "result.json"
 
 
-def train_command(cell: Cell) -> list[str]:
-    """Write the command of a cell."""
-    return [sys.executable, "-m", "scripts.train", *cell.options, "--output_dir", str(cell.folder)]
+Command = Callable[[Path, Cell, str | None], tuple[str, ...]]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run what is missing; 0 if every cell finished."""
+def train_command(
+    config: Path, cell: Cell, model: str | None, python: str = sys.executable
+) -> tuple[str, ...]:
+    """Write the command of a cell; ``model`` is the warm start's, None for the warm start."""
+    base = (python, "-m", "scripts.train", "--config", str(config))
+    folder = ("--output_dir", str(cell.folder))
+    if cell.estimator is None or model is None:
+        return (*base, "--warm_start_only", "true", *folder)
+    what = ("--estimator", cell.estimator, "--seed", str(cell.seed))
+    return (*base, "--model", model, *what, *folder)
+
+
+def main(argv: Sequence[str] | None = None, command: Command = train_command) -> int:
+    """Run what is missing. 0: all finished; 1: a cell failed; 2: refused; 130: interrupted."""
     arguments = _parse(argv)
-    out = Path(arguments.output_dir)
-    config = ("--config", str(arguments.config))
-    warm = Cell("warm start", out / "warm_start", (*config, "--warm_start_only", "true"))
     console = Console()
+    comparison = Comparison(arguments, command, console)
     if arguments.dry_run:
-        for cell in [warm, *_cells(arguments, config, out, "the warm start's folder")]:
-            console.print(f"{cell.name}: {'finished' if cell.result.exists() else 'to run'}")
+        comparison.show_plan()
         return 0
-    run = Runner(console, train_command)
-    failed = run([warm], 1, lambda: None)
-    if failed:
-        return 1
-    start = json.loads(warm.result.read_text())
-    cells = _cells(arguments, config, out, start["model"])
-    if problem := _stale(cells, start):
-        console.print(problem)
+    try:
+        with signals_interrupt(), alone_in(comparison.out) as lock:
+            return comparison.run(lock, arguments.fresh)
+    except (Stale, InUse) as refusal:
+        console.print(str(refusal), style="red", markup=False, soft_wrap=True)
         return 2
-
-    def show() -> None:
-        _write(out, [warm, *cells], len(cells), console)
-
-    show()
-    failed = run(cells, arguments.jobs, show)
-    if all(cell.result.exists() for cell in cells) and not failed:
-        console.print(f"Learning curves: {out / 'curves.png'}; rows: {out / 'results.jsonl'}")
-    for cell in failed:
-        console.print(f"Failed: {cell.name}; its log is {cell.folder / 'log.txt'}")
-    return 1 if failed else 0
+    except KeyboardInterrupt:
+        console.print("Interrupted; the same command goes on from here.")
+        return 130
 
 
-class Runner:
-    """Runs cells side by side, shows how far they are, and stops them if it is stopped."""
+class Comparison:
+    """The plan, and one walk through it."""
 
-    def __init__(self, console: Console, command: Callable[[Cell], list[str]]) -> None:
-        self._console = console
+    def __init__(self, arguments: argparse.Namespace, command: Command, console: Console) -> None:
+        self.out = Path(arguments.output_dir)
+        self._config: Path = arguments.config
+        self._settings: Mapping[str, object] = arguments.settings
+        self._jobs: int = arguments.jobs
         self._command = command
-        self._spoken = 0.0
+        self._console = console
+        self._warm = Cell(None, None, self.out)
+        self._order: list[str] = arguments.estimators
+        self._cells = [Cell(n, s, self.out) for s in arguments.seeds for n in arguments.estimators]
+        self._asked = shlex.join(
+            [
+                *("python", "-m", "scripts.compare", "--config", str(_shown(self._config))),
+                *("--estimators", *arguments.estimators),
+                *("--seeds", *map(str, arguments.seeds)),
+            ]
+        )
 
-    def __call__(
-        self, cells: Sequence[Cell], jobs: int, on_finished: Callable[[], None]
-    ) -> list[Cell]:
-        """Run the cells without a result; return those that failed."""
-        waiting = [cell for cell in cells if not cell.result.exists()]
-        running: dict[Cell, tuple[subprocess.Popen[bytes], TaskID]] = {}
-        failed: list[Cell] = []
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[at]}"))
-        with Progress(
-            *columns, TimeElapsedColumn(), console=self._console, disable=not self._live
-        ) as bars:
-            overall = bars.add_task("cells", total=len(cells), at="")
-            try:
-                while waiting or running:
-                    while waiting and len(running) < jobs:
-                        cell = waiting.pop(0)
-                        self._plain(f"{cell.name}: started")
-                        running[cell] = self._start(cell), bars.add_task(cell.name, at="starting")
-                    time.sleep(_POLL_SECONDS)
-                    for cell, (process, bar) in list(running.items()):
-                        what, done, total = _progress(cell)
-                        bars.update(bar, completed=done, total=total, at=f"{what} {done}/{total}")
-                        if process.poll() is None:
-                            continue
-                        del running[cell]
-                        bars.remove_task(bar)
-                        if process.returncode or not cell.result.exists():
-                            failed.append(cell)
-                            self._console.print(_tail(cell), markup=False)
-                        else:
-                            self._plain(f"{cell.name}: finished")
-                            on_finished()
-                    bars.update(overall, completed=len(cells) - len(waiting) - len(running))
-                    self._speak(running, len(waiting))
-            finally:
-                for process, _ in running.values():
-                    process.terminate()
-                for process, _ in running.values():
-                    process.wait()
+    def show_plan(self) -> None:
+        """List the cells in the order in which they run, and which are finished."""
+        for cell in (self._warm, *self._cells):
+            state = "finished" if cell.result.exists() else "to run"
+            self._console.print(f"{cell.name}: {state}", markup=False, highlight=False)
+
+    def run(self, lock: int, fresh: bool) -> int:
+        """Run the warm start and the cells that are not finished; see ``main``.
+
+        Raises:
+            Stale: results of another comparison are in the way.
+        """
+        if fresh:
+            self._move_aside()
+        if not self._warm_start_is_ours():
+            self._console.print("Warm start: making or finding the policy that all start from")
+            if failed := self._run([self._warm], None, lock):
+                return self._report(failed)
+        start = _trusted(self._warm)
+        for cell in self._cells:
+            if cell.result.exists():
+                _check(cell, start)
+        self._write()
+        failed = self._run([c for c in self._cells if not c.result.exists()], start, lock)
+        self._console.print(f"Table: {self.out / 'table.md'}; curves: {self.out / 'curves.png'}")
+        return self._report(failed)
+
+    def _warm_start_is_ours(self) -> bool:
+        """Compare the settings that made what is in the folder with ours, and note ours.
+
+        The result of a warm start does not tell which file it was made with, so that is noted
+        beside it.
+        """
+        note = self.out / "comparison.json"
+        ours = {"config": self._settings, "versions": versions()}
+        if note.exists():
+            found = json.loads(note.read_text(encoding="utf-8"))
+            if found == ours:
+                if not self._warm.result.exists():
+                    return False
+                model = _trusted(self._warm).model
+                return Path(model).is_dir() or model == self._settings.get("model")
+            if self._warm.result.exists() or any(self.out.glob("cells/*/result.json")):
+                raise Stale(_remedy(self.out, f"other {_differing(found, ours)}"))
+        write_json(note, ours)
+        return False
+
+    def _run(self, cells: Sequence[Cell], start: Row | None, lock: int) -> list[str]:
+        """Run cells; return the names of those that failed."""
+        by_name = {cell.name: cell for cell in cells}
+        jobs = [
+            Job(
+                cell.name,
+                cell.folder,
+                self._command(self._config, cell, start.model if start else None),
+                threads=1 if start else min(2, os.cpu_count() or 1),
+            )
+            for cell in cells
+        ]
+        total = len(self._cells) if start else 1
+        failed: list[str] = []
+        with (
+            Display(self._console, total, total - len(jobs), self._jobs) as display,
+            closing(run_jobs(jobs, self._jobs, display, lock)) as all_ended,
+        ):
+            for ended in all_ended:
+                problem = _problem(ended, by_name[ended.job.name], start)
+                if not problem:
+                    row = read_row(ended.job.result)
+                    display.ended(ended, f"finished, success {100 * row.success:.1f} %,")
+                    if start:
+                        self._write()
+                    continue
+                failed.append(ended.job.name)
+                display.ended(ended, "failed")
+                self._console.print(problem, markup=False, highlight=False, soft_wrap=True)
         return failed
 
-    @property
-    def _live(self) -> bool:
-        return self._console.is_terminal
+    def _report(self, failed: Sequence[str]) -> int:
+        for name in failed:
+            cell = next(c for c in (self._warm, *self._cells) if c.name == name)
+            where = cell.folder / "log.txt"
+            self._console.print(f"Failed: {name}; its log: {where}", style="red", markup=False)
+        return 1 if failed else 0
 
-    def _plain(self, text: str) -> None:
-        if not self._live:
-            self._console.print(text, markup=False)
-
-    def _speak(
-        self, running: dict[Cell, tuple[subprocess.Popen[bytes], TaskID]], left: int
-    ) -> None:
-        """Where nobody sees a bar, say now and then how far everything is."""
-        now = time.monotonic()
-        if self._live or not running or now - self._spoken < _PLAIN_SECONDS:
+    def _write(self) -> None:
+        """Write rows, table and curves of what is finished, and print the table."""
+        done = [cell for cell in (self._warm, *self._cells) if cell.result.exists()]
+        rows = [read_row(cell.result) for cell in done]
+        start = rows[0]
+        whole = [
+            {**row.logged, "command": self._again(cell, start), "config": self._settings}
+            for row, cell in zip(rows, done, strict=True)
+        ]
+        table = lines(sorted(rows, key=self._place))
+        notes = report_table.notes(rows, len(self._cells), self._asked)
+        text = report_table.markdown(table, notes)
+        _replace(self.out / "results.jsonl", "".join(json.dumps(row) + "\n" for row in whole))
+        _replace(self.out / "table.md", text)
+        _replace(self.out / "table.csv", report_table.csv_text(table))
+        curves = {r.name: read_curve(r, c.folder) for r, c in zip(rows, done, strict=True)}
+        draw_curves(rows, curves, self.out / "curves.png")
+        if not self._console.is_terminal:
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
             return
-        self._spoken = now
-        parts = ["{}: {} {}/{}".format(cell.name, *_progress(cell)) for cell in running]
-        self._plain("; ".join(parts) + f"; {left} waiting")
+        self._console.print(report_table.terminal(table))
+        for note in notes:
+            self._console.print(note, markup=False, highlight=False)
 
-    def _start(self, cell: Cell) -> subprocess.Popen[bytes]:
-        cell.folder.mkdir(parents=True, exist_ok=True)
-        (cell.folder / "progress.json").unlink(missing_ok=True)
-        with (cell.folder / "log.txt").open("wb") as log:
-            return subprocess.Popen(
-                self._command(cell),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **ONE_THREAD},
-            )
+    def _again(self, cell: Cell, start: Row) -> str:
+        """Write the command that makes a row again."""
+        model = None if cell.estimator is None else start.model
+        return shlex.join(train_command(_shown(self._config), cell, model, python="python"))
+
+    def _place(self, row: Row) -> tuple[int, int]:
+        first = -1 if row.estimator is None else self._order.index(row.estimator)
+        return first, row.seed or 0
+
+    def _move_aside(self) -> None:
+        """Move all that an earlier comparison left into a new folder beside it."""
+        found = [self.out / n for n in (*_OURS, "curves.png") if (self.out / n).exists()]
+        if not found:
+            return
+        number = 1
+        while (aside := self.out / f"earlier-{number}").exists():
+            number += 1
+        aside.mkdir()
+        for path in found:
+            path.rename(aside / path.name)
+        self._console.print(f"Moved what was in {self.out} to {aside}")
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="compare.py", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--config", type=Path, default=MAIN_JOB, help="options of scripts.train")
-    parser.add_argument(
-        "--estimators", nargs="+", default=["grpo", "gigpo", "graphgpo", "milegpo"], metavar="NAME"
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.compare",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--config", type=Path, default=MAIN_JOB, help="options of scripts.train")
+    parser.add_argument("--estimators", nargs="+", default=list(ESTIMATORS), metavar="NAME")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], metavar="N")
     parser.add_argument("--output_dir", default="runs/compare")
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument(
+        "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="cells side by side"
+    )
     parser.add_argument("--dry_run", action="store_true", help="list the cells and stop")
+    parser.add_argument("--fresh", action="store_true", help="move earlier results aside first")
     arguments = parser.parse_args(argv)
-    for name in arguments.estimators:
-        if name not in estimator_names():
-            valid = ", ".join(estimator_names())
-            parser.error(f"unknown estimator {name!r}. Valid: {valid}")
+    valid = estimator_names()
+    if wrong := [name for name in arguments.estimators if name not in valid]:
+        parser.error(f"unknown estimator {', '.join(wrong)}. Valid: {', '.join(valid)}")
     if not arguments.config.is_file():
         known = ", ".join(str(path) for path in sorted(MAIN_JOB.parent.glob("*.yaml")))
         parser.error(f"no file {arguments.config}. Recipes that come along: {known}")
     if arguments.jobs < 1:
         parser.error("--jobs is at least 1")
+    try:
+        arguments.settings = yaml.safe_load(arguments.config.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        parser.error(f"{arguments.config} is not YAML: {error}")
+    if not isinstance(arguments.settings, dict):
+        parser.error(f"{arguments.config} does not hold options as 'name: value'")
+    arguments.estimators = list(dict.fromkeys(arguments.estimators))
+    arguments.seeds = list(dict.fromkeys(arguments.seeds))
     return arguments
 
 
-def _cells(
-    arguments: argparse.Namespace, config: tuple[str, str], out: Path, model: str
-) -> list[Cell]:
-    """List the cells seed by seed, so that a partial table compares like with like."""
-    return [
-        Cell(
-            f"{name}-seed{seed}",
-            out / "cells" / f"{name}-seed{seed}",
-            (*config, "--model", model, "--estimator", name, "--seed", str(seed)),
-        )
-        for seed in dict.fromkeys(arguments.seeds)
-        for name in dict.fromkeys(arguments.estimators)
-    ]
-
-
-def _stale(cells: Sequence[Cell], start: dict[str, object]) -> str:
-    """Say which finished cells belong to another comparison, if any."""
-    for cell in cells:
-        if not cell.result.exists():
-            continue
-        row = json.loads(cell.result.read_text())
-        for key in SHARED:
-            if row[key] != start[key]:
-                return (
-                    f"{cell.folder} holds a result with another {key} ({row[key]}, now "
-                    f"{start[key]}). Choose another --output_dir, or move that folder away."
-                )
+def _problem(ended: Ended, cell: Cell, start: Row | None) -> str:
+    """Say what is wrong with a job that ended, if anything."""
+    if not ended.ok:
+        return f"The end of {ended.job.folder / 'log.txt'}:\n{ended.log_tail()}"
+    try:
+        _check(cell, start or read_row(cell.result))
+    except Stale as error:
+        return str(error)
     return ""
 
 
-def _write(out: Path, cells: Sequence[Cell], planned: int, console: Console) -> None:
-    """Write rows, table and curves of the finished cells, and print the table."""
-    finished = [cell for cell in cells if cell.result.exists()]
-    rows = [json.loads(cell.result.read_text()) for cell in finished]
-    text = markdown(lines(rows), rows, planned)
-    _replace(out / "results.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    _replace(out / "table.md", text + "\n")
-    folders = {cell_name(row): cell.folder for row, cell in zip(rows, finished, strict=True)}
-    draw_curves(rows, folders, out / "curves.png")
-    console.print(text, markup=False, soft_wrap=True, highlight=False)
+def _check(cell: Cell, start: Row) -> None:
+    """Refuse a cell's row if it does not belong beside the warm start's."""
+    row = _trusted(cell)
+    try:
+        check_rows([start, row])
+    except ValueError as error:
+        raise Stale(_remedy(cell.folder, f"another result: {error}")) from error
+    if (row.estimator, row.seed) != (cell.estimator, cell.seed):
+        raise Stale(_remedy(cell.folder, f"the result of {row.name}"))
+
+
+def _trusted(cell: Cell) -> Row:
+    try:
+        return read_row(cell.result)
+    except ValueError as error:
+        raise Stale(str(error)) from error
+
+
+def _shown(path: Path) -> Path:
+    """Write a path as short as it is from here."""
+    here = Path.cwd()
+    whole = path.absolute()
+    return whole.relative_to(here) if whole.is_relative_to(here) else path
+
+
+def _remedy(folder: Path, what: str) -> str:
+    return (
+        f"{folder} holds {what} Nothing was changed. Choose another --output_dir, or move the old "
+        "results aside with --fresh."
+    )
+
+
+def _differing(found: Mapping[str, Mapping[str, object]], ours: Mapping[str, object]) -> str:
+    """Name the settings and versions in which an earlier comparison differs."""
+    out = []
+    for part, now in ours.items():
+        before = found.get(part, {})
+        assert isinstance(now, Mapping)
+        names = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
+        if names:
+            out.append(f"{part} ({', '.join(names)})")
+    return " and ".join(out) + "."
 
 
 def _replace(path: Path, text: str) -> None:
     unfinished = path.with_name(f"{path.name}.unfinished")
-    unfinished.write_text(text)
+    unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(path)
-
-
-def _progress(cell: Cell) -> tuple[str, int, int]:
-    path = cell.folder / "progress.json"
-    if not path.exists():
-        return "starting", 0, 1
-    found = json.loads(path.read_text())
-    return found["what"], found["done"], found["total"]
-
-
-def _tail(cell: Cell) -> str:
-    text = (cell.folder / "log.txt").read_text(errors="replace")
-    return f"{cell.name} failed:\n" + "\n".join(text.splitlines()[-20:])
 
 
 if __name__ == "__main__":
