@@ -1,0 +1,181 @@
+"""Judge credit on stored rollouts, without training.
+
+    python -m scripts.replay runs/rollouts/*.parquet --recipe webshop
+    python -m scripts.replay steps.parquet --json report.json --figures figures/
+
+Each file holds the steps of one iteration (`Rollouts.to_parquet`). The report pools them: how many
+steps leave a shared state, what GraphGPO ties and which ties MileGPO's stages break the right way,
+what supports milestones, which groups and rows teach nothing, and seconds per iteration.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from milegpo_algo import Rollouts, StepEstimator, estimator_names, make_estimator
+from milegpo_algo.diagnostics import Diagnosis, Share, diagnose
+from milegpo_algo.estimator import RECIPES
+from milegpo_algo.estimators.graphgpo import GraphGPO
+from milegpo_algo.estimators.milegpo import MileGPO
+from milegpo_algo.graph import StateGraph
+
+FIGURE_REMEDY = "Figures need matplotlib. Run: pip install 'milegpo[report]'"
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The estimators a replay asks."""
+
+    graphgpo: GraphGPO
+    milegpo: MileGPO
+    others: Mapping[str, StepEstimator]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read, diagnose, report."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.replay",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", type=Path, help="Parquet, one iteration each")
+    parser.add_argument("--recipe", choices=RECIPES, default="alfworld")
+    parser.add_argument("--convention", choices=("paper", "verl-agent"), default="paper")
+    parser.add_argument("--json", metavar="FILE", default="-", help="report; - is stdout (default)")
+    parser.add_argument("--figures", metavar="FOLDER", type=Path, help="one PNG per figure")
+    options = parser.parse_args(arguments)
+    report = replay(options.files, judges(options.recipe, options.convention))
+    text = json.dumps(report | {"recipe": options.recipe, "convention": options.convention})
+    if options.json == "-":
+        sys.stdout.write(text + "\n")
+    else:
+        Path(options.json).write_text(text + "\n", encoding="utf-8")
+    if options.figures is not None:
+        draw(report, options.figures)
+
+
+def judges(recipe: str, convention: str) -> Judges:
+    """Every step-level estimator under one recipe; its own defaults where it has no such recipe."""
+    made: dict[str, StepEstimator] = {}
+    for name in estimator_names():
+        known = recipe in type(make_estimator(name)).recipes
+        one = make_estimator(name, convention=convention, recipe=recipe if known else None)
+        if isinstance(one, StepEstimator):
+            made[name] = one
+    graphgpo, milegpo = made["graphgpo"], made["milegpo"]
+    assert isinstance(graphgpo, GraphGPO)
+    assert isinstance(milegpo, MileGPO)
+    return Judges(graphgpo, milegpo, made)
+
+
+def replay(files: Sequence[Path], judges: Judges) -> dict[str, object]:
+    """Diagnose every file, and pool."""
+    pooled: Diagnosis | None = None
+    seconds: dict[str, float] = {}
+    counts = {"iterations": 0, "tasks": 0, "trajectories": 0, "successes": 0, "steps": 0}
+    for file in files:
+        rollouts = Rollouts.from_parquet(file)
+        found = diagnose(
+            rollouts,
+            graphgpo=judges.graphgpo,
+            milegpo=judges.milegpo,
+            estimators=judges.others,
+        )
+        pooled = found if pooled is None else pooled + found
+        for name, spent in _costs(rollouts, judges).items():
+            seconds[name] = seconds.get(name, 0.0) + spent / len(files)
+        counts["iterations"] += 1
+        counts["tasks"] += len(rollouts.tasks)
+        counts["trajectories"] += len(rollouts.trajectory_ids)
+        counts["successes"] += int(rollouts.trajectory_success.sum())
+        counts["steps"] += len(rollouts)
+    assert pooled is not None
+    return {"counts": counts, "seconds_per_iteration": seconds, **pooled.json()}
+
+
+def _costs(rollouts: Rollouts, judges: Judges) -> dict[str, float]:
+    """CPU seconds for the graph with its distances, and for each whole estimator."""
+    work: dict[str, Callable[[], object]] = {
+        "graph": lambda: StateGraph.build(rollouts).goal_distance
+    }
+    for name, estimator in judges.others.items():
+        work[name] = partial(estimator, rollouts)
+    spent = {}
+    for name, run in work.items():
+        begun = time.process_time()
+        run()
+        spent[name] = time.process_time() - begun
+    return spent
+
+
+def draw(report: Mapping[str, object], folder: Path) -> None:
+    """Write one PNG per figure."""
+    figures: dict[str, tuple[str, dict[str, object]]] = {
+        "shared_states": (
+            "Steps, pairs and groups",
+            {
+                "shared state": report["shared_states"],
+                "tied pairs": report["ties"],
+                "tied pairs, any action": report["ties_any"],
+                "degenerate groups": report["degenerate_groups"],
+            },
+        ),
+        "tie_correction": ("GraphGPO's ties that shaping ranks rightly", _of(report, "corrected")),
+        "support": (
+            "Milestone candidates by support",
+            {name: report[name] for name in ("local_evidence", "coverage_only", "weak")},
+        ),
+        "evidence": (
+            "Milestone candidates with evidence",
+            {name: report[name] for name in ("positive_progress", "positive_branch")},
+        ),
+        "effective_rows": ("Steps with credit", _of(report, "effective_rows")),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (title, shares) in figures.items():
+        _bars(title, shares, folder / f"{name}.png")
+
+
+def _of(report: Mapping[str, object], name: str) -> dict[str, object]:
+    found = report[name]
+    assert isinstance(found, dict)
+    return found
+
+
+def _bars(title: str, shares: Mapping[str, object], file: Path) -> None:
+    names, heights, labels = [], [], []
+    for name, share in shares.items():
+        assert isinstance(share, dict)
+        known = Share(share["count"], share["total"])
+        names.append(name.replace("_", " "))
+        heights.append(100.0 * (known.value or 0.0))
+        labels.append(f"{known.count:,} of {known.total:,}")
+    figure, axes = _matplotlib().subplots(figsize=(1.6 * len(names) + 1.5, 3.2))
+    bars = axes.bar(names, heights, color="#4477aa", width=0.6)
+    axes.bar_label(bars, labels, fontsize=8, padding=2)
+    axes.set_ylim(0, 110)
+    axes.set_ylabel("%")
+    axes.set_title(title, fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(file, dpi=150, bbox_inches="tight")
+    _matplotlib().close(figure)
+
+
+def _matplotlib() -> ModuleType:
+    try:
+        matplotlib = import_module("matplotlib")
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(FIGURE_REMEDY) from missing
+    matplotlib.use("Agg")
+    return import_module("matplotlib.pyplot")
+
+
+if __name__ == "__main__":
+    main()
