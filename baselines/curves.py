@@ -52,7 +52,8 @@ def draw_curves(rows: Sequence[Row], curves: Mapping[str, Curve], path: Path) ->
         own = [curves[row.name] for row in cells]
         at = sorted(set.intersection(*(set(curve) for curve in own)))
         values = 100 * np.array([[curve[x] for x in at] for curve in own])  # (seeds, points)
-        label = f"{name} (seeds {', '.join(str(row.seed) for row in cells)})"
+        seeds = ", ".join(str(row.seed) for row in cells)
+        label = f"{name} (seed{'s' if len(cells) > 1 else ''} {seeds})"
         axes.plot(at, values.mean(0), color=colour, marker="o", markersize=4, label=label)
         axes.fill_between(at, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
     for row in rows:
@@ -60,12 +61,12 @@ def draw_curves(rows: Sequence[Row], curves: Mapping[str, Curve], path: Path) ->
             axes.axhline(100 * row.success, color="grey", linestyle="--", label=WARM_START)
             axes.plot([0], [100 * row.success], color="grey", marker="s", markersize=5)
     panel = rows[0].panel
-    seeds = sorted({row.seed for row in rows if row.seed is not None})
+    trained = sorted({row.seed for row in rows if row.seed is not None})
     axes.set(
         xlabel="training iteration",
         ylabel="success on the held-out panel, %",
         ylim=(-2, 102),
-        title=f"{rows[0].env_id}, seeds {', '.join(map(str, seeds)) or 'none yet'}\n"
+        title=f"{rows[0].env_id}, seeds {', '.join(map(str, trained)) or 'none yet'}\n"
         f"panel {panel['name']} ({panel['size']} games); mean, lowest and highest seed",
     )
     axes.grid(alpha=0.25)

@@ -218,17 +218,18 @@ class Comparison:
         ]
         table = lines(sorted(rows, key=self._place))
         notes = report_table.notes(rows, len(self._cells), self._asked)
-        text = report_table.markdown(table, notes)
         _replace(self.out / "results.jsonl", "".join(json.dumps(row) + "\n" for row in whole))
-        _replace(self.out / "table.md", text)
+        _replace(self.out / "table.md", report_table.markdown(table, notes))
         _replace(self.out / "table.csv", report_table.csv_text(table))
         curves = {r.name: read_curve(r, c.folder) for r, c in zip(rows, done, strict=True)}
         draw_curves(rows, curves, self.out / "curves.png")
+        shown = notes if len(done) == 1 + len(self._cells) else notes[:1]  # all of them only once
         if not self._console.is_terminal:
-            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+            brief = report_table.markdown(table, shown)
+            self._console.print(brief, markup=False, highlight=False, soft_wrap=True)
             return
         self._console.print(report_table.terminal(table))
-        for note in notes:
+        for note in shown:
             self._console.print(note, markup=False, highlight=False)
 
     def _again(self, cell: Cell, start: Row) -> str:

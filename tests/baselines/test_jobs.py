@@ -1,4 +1,5 @@
 import io
+import subprocess
 import sys
 import time
 from contextlib import closing
@@ -73,6 +74,16 @@ class Late:
 
 def test_a_folder_is_used_by_one_at_a_time(tmp_path):
     with alone_in(tmp_path), pytest.raises(InUse, match="another --output_dir"), alone_in(tmp_path):
+        pass
+
+
+def test_a_folder_stays_in_use_while_a_program_of_a_killed_comparison_runs_on(tmp_path):
+    with alone_in(tmp_path) as lock:
+        left = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, pass_fds=(lock,))
+    with pytest.raises(InUse), alone_in(tmp_path):
+        pass
+    left.communicate(b"\n")
+    with alone_in(tmp_path):
         pass
 
 
