@@ -1,0 +1,47 @@
+"""The credit table, and that the documentation shows what the command prints."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from milegpo_algo import RolloutError, estimator_names, make_estimator
+from scripts import credit
+
+PAGE = (Path(__file__).parents[2] / "docs" / "estimators.md").read_text(encoding="utf-8")
+TABLES = re.findall(r"<!-- python -m scripts\.credit ?(.*) -->\n((?:\|.*\n)+)", PAGE)
+
+
+@pytest.mark.parametrize(("arguments", "shown"), TABLES)
+def test_the_page_shows_what_the_command_prints(arguments, shown, capsys):
+    credit.main(arguments.split())
+    assert capsys.readouterr().out == shown
+
+
+def test_the_page_has_its_three_tables_and_every_name():
+    assert len(TABLES) == 3
+    for name in estimator_names():
+        assert f"| `{name}` |" in PAGE
+
+
+def test_the_page_names_settings_that_exist():
+    known = {key for name in estimator_names() for key in make_estimator(name).settings()}
+    for name in re.findall(r"\| `(\w+)`(?: \(`\w+`\))? \| \"", PAGE):
+        assert name in known
+
+
+def test_one_task_of_a_file_can_be_shown(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    credit.example().to_parquet(tmp_path / "steps.parquet")
+    arguments = [str(tmp_path / "steps.parquet"), "--estimators", "grpo", "--task"]
+    credit.main([*arguments, "q"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 12
+    assert lines[2] == "| 1 | 0 | S | A | 0.730 |"
+    with pytest.raises(RolloutError, match="no task 'p'"):
+        credit.main([*arguments, "p"])
+
+
+def test_a_malformed_step_says_so():
+    assert "1 (malformed)" in credit.table(credit.example(), {"x": np.zeros(10)})
