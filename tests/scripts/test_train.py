@@ -1,0 +1,60 @@
+import json
+
+import pytest
+
+from scripts.train import main
+
+TINY = [
+    *("--warm_episodes", "12", "--warm_steps", "4", "--max_steps", "1", "--eval_size", "3"),
+    *("--tasks_per_iteration", "2", "--num_generations", "2", "--eval_seeds", "1", "2"),
+    *("--horizon", "3", "--eval_on_start", "false", "--eval_strategy", "no"),
+    *("--disable_tqdm", "true"),
+]
+TIMES = {"started", "seconds"}
+
+
+def train(tmp_path, name, *options):
+    folder = tmp_path / name
+    cache = ("--warm_cache", str(tmp_path / "cache"))
+    main([*TINY, *cache, "--output_dir", str(folder), *options])
+    return json.loads((folder / "result.json").read_text())
+
+
+def test_same_command_and_seed_twice_gives_the_same_row_but_for_times(tmp_path):
+    first = train(tmp_path, "first", "--estimator", "milegpo", "--seed", "5")
+    second = train(tmp_path, "second", "--estimator", "milegpo", "--seed", "5")
+    differing = {key for key in first if first[key] != second[key]}
+    assert differing <= TIMES
+    assert first["rows_trained"] == 12  # 2 tasks x 2 rollouts x 3 steps: nobody wins by then
+    assert first["settings"]["estimator"] == "milegpo"
+    assert len(first["episodes"]) == 6  # 3 games, once for each of 2 seeds
+    assert len({(e["task_id"], e["seed"]) for e in first["episodes"]}) == 6
+
+
+def test_the_warm_start_alone_is_a_row_without_estimator(tmp_path):
+    row = train(tmp_path, "warm", "--warm_start_only", "true")
+    assert row["estimator"] is None
+    assert row["rows_trained"] == 0
+    assert row["model_hash"]
+
+
+@pytest.mark.parametrize(
+    ("options", "valid"),
+    [
+        (("--estimator", "nope"), "graphgpo"),
+        (("--env_id", "milegpo/Nope-v0"), "milegpo/ALFWorld-v0"),
+        (("--eval_split", "nope"), "valid_unseen"),
+        (("--train_split", "nope"), "valid_seen"),
+        (("--estimator_settings", "nope=1"), "eta"),
+        (("--env_settings", "engine=nope"), "textworld"),
+        (("--env_settings", "nope=1"), "nope"),
+        (("--prompt_style", "nope"), "compact"),
+        (("--nope", "1"), "nope"),
+    ],
+)
+def test_unknown_names_exit_with_2_before_a_model_loads(tmp_path, capsys, options, valid):
+    with pytest.raises(SystemExit) as error:
+        main([*options, "--output_dir", str(tmp_path)])
+    assert error.value.code == 2
+    assert valid in capsys.readouterr().err
+    assert not (tmp_path / "progress.json").exists()
