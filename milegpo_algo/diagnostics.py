@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from milegpo_algo.data import BoolArray, FloatArray, IntArray, Rollouts
+from milegpo_algo.data import BoolArray, FloatArray, IntArray, Rollouts, compact
 from milegpo_algo.estimator import Json, StepEstimator
 from milegpo_algo.estimators.graphgpo import GraphGPO
 from milegpo_algo.estimators.milegpo import MileGPO, Targets
 from milegpo_algo.milestones import NOISE, Landscape, coverage
-from milegpo_algo.returns import compact, normalise, state_groups, tasks_with_spread
+from milegpo_algo.returns import normalise, state_groups, tasks_with_spread
 
 TIE = 1e-6
 STAGES: Mapping[str, Literal["md", "rcs", "pcc"]] = {"uniform": "md", "rcs": "rcs", "pcc": "pcc"}

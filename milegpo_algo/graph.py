@@ -13,8 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra
 
-from milegpo_algo.data import GOAL, FloatArray, IntArray, Rollouts
-from milegpo_algo.returns import compact
+from milegpo_algo.data import GOAL, FloatArray, IntArray, Rollouts, compact
 
 
 @dataclass(frozen=True)

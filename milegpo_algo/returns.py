@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from milegpo_algo.data import BoolArray, FloatArray, IntArray, Rollouts
+from milegpo_algo.data import BoolArray, FloatArray, IntArray, Rollouts, compact
 
 NormKind: TypeAlias = Literal["mean_std", "mean"]
 
@@ -77,24 +77,6 @@ def normalise(
     A group of one gives 0; a group whose values are equal gives exactly 0.  [N].
     """
     return moments(values, group, count, ddof).norm(values, group, norm)
-
-
-def compact(keys: IntArray) -> tuple[IntArray, int]:
-    """Replace keys >= 0 by 0 ... G-1 in the keys' order; returns the ids [N] and G."""
-    order, ordered = _sort(keys)
-    ids = np.empty(len(keys), dtype=np.int64)
-    ids[order] = np.cumsum(np.concatenate(([0], ordered[1:] != ordered[:-1])))
-    return ids, int(ids[order[-1]]) + 1
-
-
-def _sort(keys: IntArray) -> tuple[IntArray, IntArray]:
-    """The order that sorts the keys, and the sorted keys."""
-    bits = len(keys).bit_length()
-    if int(keys.max()) >> (62 - bits):
-        order = np.argsort(keys)
-        return order, keys[order]
-    packed = np.sort((keys << bits) | np.arange(len(keys)))  # faster than sorting indices
-    return packed & ((1 << bits) - 1), packed >> bits
 
 
 def state_groups(rollouts: Rollouts) -> tuple[IntArray, int]:

@@ -1,6 +1,7 @@
 """Rollouts as columns, the checks on what callers give, and Parquet."""
 
-from milegpo_algo.data.checks import COLUMNS, BoolArray, FloatArray, IntArray, RolloutError
+from milegpo_algo.data.checks import COLUMNS, BoolArray, FloatArray, RolloutError
+from milegpo_algo.data.keys import IntArray, compact
 from milegpo_algo.data.rollouts import GOAL, GOAL_NAME, Rollouts
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "IntArray",
     "RolloutError",
     "Rollouts",
+    "compact",
 ]

@@ -12,8 +12,9 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from milegpo_algo.data.keys import IntArray, compact
+
 FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 COLUMNS = (
@@ -80,9 +81,9 @@ def names(values: Sequence[object], name: str) -> Sequence[str]:
 
 def intern(values: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
     """Number strings by first appearance."""
-    table: dict[str, int] = {}
-    ids = [table.setdefault(value, len(table)) for value in values]
-    return tuple(table), np.array(ids, dtype=np.int64)
+    table = defaultdict[str, int](count().__next__)
+    ids = np.fromiter(map(table.__getitem__, values), np.int64, len(values))
+    return tuple(table), ids
 
 
 def next_names(values: Sequence[object], before: Sequence[str], goal: BoolArray) -> Sequence[str]:
@@ -94,24 +95,27 @@ def next_names(values: Sequence[object], before: Sequence[str], goal: BoolArray)
 
 
 def intern_within(
-    task: IntArray, owner: IntArray, names: Sequence[str]
-) -> tuple[tuple[str, ...], IntArray, IntArray]:
-    """Number (task, name) pairs, task after task, by first appearance within the task.
+    task: IntArray, *columns: Sequence[str]
+) -> tuple[tuple[str, ...], list[IntArray], IntArray]:
+    """Number (task, name) pairs, task after task.
 
     Args:
-        task: All tasks occur in it.  [N]
-        owner: The task of each name.  [K]
-        names: Names, unique within their task only.  [K]
+        task: The task of each row.  [N]
+        *columns: Names, unique within their task only, that share one numbering.  [N] each
 
     Returns:
-        The distinct names [S], the number of each name [K], and the task of each distinct one [S].
+        The distinct names [S], the numbers in each column [N], the task of each distinct name [S].
     """
-    tables = [defaultdict[str, int](count().__next__) for _ in range(int(task.max()) + 1)]
-    within = [tables[q][name] for q, name in zip(owner.tolist(), names, strict=True)]
-    sizes = np.array([len(table) for table in tables])
-    begin = np.cumsum(sizes) - sizes
-    distinct = tuple(name for table in tables for name in table)
-    return distinct, np.array(within) + begin[owner], np.repeat(np.arange(len(tables)), sizes)
+    table = defaultdict[str, int](count().__next__)
+    found = np.empty((len(columns), len(task)), dtype=np.int64)
+    for at, names in enumerate(columns):
+        found[at] = np.fromiter(map(table.__getitem__, names), np.int64, len(names))
+    names, keys = tuple(table), (found + task * len(table)).ravel()
+    ids, size = compact(keys)
+    distinct = np.empty(size, dtype=np.int64)
+    distinct[ids] = keys
+    owner, name = np.divmod(distinct, len(names))
+    return tuple(names[at] for at in name.tolist()), list(ids.reshape(found.shape)), owner
 
 
 def integers(values: Sequence[object] | IntArray, name: str) -> IntArray:

@@ -12,7 +12,8 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from milegpo_algo.data.checks import COLUMNS, IntArray, RolloutError
+from milegpo_algo.data.checks import COLUMNS, RolloutError
+from milegpo_algo.data.keys import IntArray
 
 REMEDY = "Parquet needs pyarrow. Run: pip install 'milegpo[report]'"
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from milegpo_algo.data import checks, parquet
-from milegpo_algo.data.checks import BoolArray, FloatArray, IntArray, RolloutError
+from milegpo_algo.data.checks import BoolArray, FloatArray, RolloutError
+from milegpo_algo.data.keys import IntArray
 
 GOAL = -1
 """The value of `Rollouts.next_state` where a success ends: the goal node of the row's task."""
@@ -123,7 +124,7 @@ class Rollouts:
         checks.check_lengths(columns)
         tasks, task = checks.intern(checks.names(task_id, "task_id"))
         names = checks.names(trajectory_id, "trajectory_id")
-        trajectories, trajectory, trajectory_task = checks.intern_within(task, task, names)
+        trajectories, (trajectory,), trajectory_task = checks.intern_within(task, names)
         steps = checks.integers(step, "step")
         order, start = checks.sorted_rows(trajectory, steps, len(trajectories))
         succeeded = checks.booleans(success, "success")
@@ -132,15 +133,15 @@ class Rollouts:
         goal[last] = succeeded[last]
         before = checks.names(state, "state")
         after = checks.next_names(next_state, before, goal)
-        states, ids, state_task = checks.intern_within(task, np.tile(task, 2), [*before, *after])
+        states, (here, there), state_task = checks.intern_within(task, before, after)
         actions, action_ids = checks.intern(checks.names(action, "action"))
         rollouts = cls(
             task=task,
             trajectory=trajectory,
             step=steps,
-            state=ids[: len(task)],
+            state=here,
             action=action_ids,
-            next_state=np.where(goal, GOAL, ids[len(task) :]),
+            next_state=np.where(goal, GOAL, there),
             reward=checks.floats(reward, "reward"),
             valid=checks.booleans(valid, "valid"),
             state_task=state_task,
@@ -201,20 +202,22 @@ class Rollouts:
         m, n = np.searchsorted(self.trajectory_task, (begin, end)).tolist()
         s, e = np.searchsorted(self.state_task, (begin, end)).tolist()
         rows = self.order[self.start[m] : self.start[n]]
-        after = self.next_state[rows]
+        run = np.arange(rows[0], rows[0] + len(rows))
+        at = slice(run[0], run[0] + len(run)) if np.array_equal(rows, run) else rows
+        after = self.next_state[at]
         part = Rollouts(
-            task=self.task[rows] - begin,
-            trajectory=self.trajectory[rows] - m,
-            step=self.step[rows],
-            state=self.state[rows] - s,
-            action=self.action[rows],
+            task=self.task[at] - begin,
+            trajectory=self.trajectory[at] - m,
+            step=self.step[at],
+            state=self.state[at] - s,
+            action=self.action[at],
             next_state=np.where(after == GOAL, GOAL, after - s),
-            reward=self.reward[rows],
-            valid=self.valid[rows],
+            reward=self.reward[at],
+            valid=self.valid[at],
             state_task=self.state_task[s:e] - begin,
             trajectory_task=self.trajectory_task[m:n] - begin,
             trajectory_success=self.trajectory_success[m:n],
-            order=np.arange(len(rows)),
+            order=run - run[0],
             start=self.start[m : n + 1] - self.start[m],
             tasks=self.tasks[begin:end],
             trajectory_ids=self.trajectory_ids[m:n],

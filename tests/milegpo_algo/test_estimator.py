@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from milegpo_algo import advantages, estimator, estimator_names, make_estimator
+from milegpo_algo.data import compact
 from milegpo_algo.estimators.grpo import GRPO
 from milegpo_algo.graph import StateGraph
-from milegpo_algo.returns import compact, normalise
+from milegpo_algo.returns import normalise
 from tests.milegpo_algo.toy_rollouts import fork_records, path, rollouts
 
 
