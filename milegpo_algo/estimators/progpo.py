@@ -129,20 +129,21 @@ class ProGPO(StepEstimator):
 
     def _borrow(self, found: Moments, rollouts: Rollouts) -> Moments:
         """Add to each small depth-1 group one member made of its nearest states' means."""
-        count, task = len(found.size), rollouts.state_task
         visited = found.size > 0
         vectors = self._unit_vectors(rollouts.states, visited)
-        extra, size = np.zeros(count), found.size.copy()
-        for small in np.flatnonzero(visited & (found.size < self.small_group)).tolist():
-            others = np.flatnonzero(visited & (task == task[small]))
-            others = others[others != small]
-            if len(others) == 0:
+        extra, size = np.zeros(len(visited)), found.size.copy()
+        bounds = np.flatnonzero(np.diff(rollouts.state_task)) + 1
+        for states in np.split(np.arange(len(visited)), bounds):  # task by task
+            known = states[visited[states]]
+            if len(known) < 2:
                 continue
-            cosine = vectors[others] @ vectors[small]
-            nearest = np.lexsort((found.mean[others], -cosine))[: self.neighbours]
-            weight = np.exp((cosine[nearest] - cosine.max()) / self.temperature)
-            extra[small] = weight @ found.mean[others[nearest]] / weight.sum()
-            size[small] += 1
+            for small in known[found.size[known] < self.small_group].tolist():
+                others = known[known != small]
+                cosine = vectors[others] @ vectors[small]
+                nearest = np.lexsort((found.mean[others], -cosine))[: self.neighbours]
+                weight = np.exp((cosine[nearest] - cosine.max()) / self.temperature)
+                extra[small] = weight @ found.mean[others[nearest]] / weight.sum()
+                size[small] += 1
         return _with_member(found, extra, size)
 
     def _unit_vectors(self, states: Sequence[str], visited: BoolArray) -> FloatArray:

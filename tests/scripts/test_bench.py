@@ -26,6 +26,19 @@ def test_the_engines_are_measured_side_by_side(monkeypatch, capsys):
     assert whole["step ms"] < 10
 
 
+def test_the_estimators_are_measured_one_by_one(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "TASKS", 2)
+    monkeypatch.setattr(bench, "LONG", (400, 4000))
+    bench.main(["estimators", "--reference", "--long", "--json", "-"])
+    report = json.loads(capsys.readouterr().out)
+    names = [row[0] for row in report["rows"]]
+    for name in ("read and check records", "gigpo", "milegpo", "milegpo in plain Python"):
+        assert name in names
+    assert names.count("milegpo") == 3
+    assert "MB beyond the records" in names[-1]
+    assert all(row[2] is None or row[2] > 0 for row in report["rows"])
+
+
 def test_a_report_prints_as_a_table(capsys):
     bench.show(bench.Report("Title", ("what", "ms"), (("a", 1234.5), ("b", None)), ("A note.",)))
     printed = capsys.readouterr().out
