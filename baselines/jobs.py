@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -115,6 +116,30 @@ def signals_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def _signals_later() -> Iterator[None]:
+    """Let a signal that would end this process wait: a job just started must not be lost sight of.
+
+    Signals reach the main thread only; in another there is nothing to hold back.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        raise KeyboardInterrupt
+
+
 def run_jobs(
     jobs: Sequence[Job], side_by_side: int, watcher: Watcher, lock: int
 ) -> Generator[Ended]:
@@ -133,7 +158,8 @@ def run_jobs(
     try:
         while waiting or running:
             while waiting and len(running) < side_by_side:
-                running.append(_Process(waiting.pop(0), lock))
+                with _signals_later():
+                    running.append(_Process(waiting.pop(0), lock))
             watcher.look([process.look() for process in running], len(waiting))
             time.sleep(POLL_SECONDS)
             for process in [p for p in running if p.popen.poll() is not None]:
