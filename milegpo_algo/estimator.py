@@ -287,8 +287,9 @@ def advantages(
 ) -> FloatArray | list[FloatArray]:
     """Credit for each step, in the order the steps were given; arguments as for `make_estimator`.
 
-    Returns: float64 [N]; from "ppo", which also needs `values` (one array of critic values per row,
-        one value per response token), a list of one such array per row.
+    Returns:
+        float64 [N]; from "ppo", which also needs `values` (one array of critic values per row, one
+        value per response token), a list of one such array per row.
     """
     estimator = make_estimator(name, convention=convention, recipe=recipe, **settings)
     if isinstance(estimator, TokenEstimator):

@@ -143,8 +143,9 @@ def tasks_with_spread(rollouts: Rollouts) -> BoolArray:
 def history_groups(rollouts: Rollouts, depth: int) -> list[tuple[IntArray, IntArray, int]]:
     """For k = 1 ... depth, group the rows of a task whose last k states are equal.
 
-    Returns: Per depth: the rows with at least k states so far, their group, and the number of
-        groups. Repeated suffixes within one trajectory are separate members.
+    Returns:
+        Per depth: the rows with at least k states so far, their group, and the number of groups.
+        Repeated suffixes within one trajectory are separate members.
     """
     state, count = state_groups(rollouts)
     previous = np.empty(len(rollouts), dtype=np.int64)

@@ -259,18 +259,20 @@ class Rollouts:
             RolloutError: Two do not; the text names their rows.
         """
         first = self.order[self.start[:-1]]
-        task, state = self.trajectory_task, self.state[first]
-        pattern = np.empty(len(self.tasks), dtype=np.int64)
-        pattern[task] = np.arange(len(first))
-        other = np.flatnonzero(state != state[pattern[task]])
-        if len(other):
-            one, two = (self.describe(int(first[i])) for i in (other[0], pattern[task[other[0]]]))
-            raise RolloutError(
-                f"'state' differs at the start of one task: {one} begins in"
-                f" {self.states[state[other[0]]]!r}, {two} in"
-                f" {self.states[state[pattern[task[other[0]]]]]!r}; give trajectories with other"
-                " starts other task ids, or set one_start=False"
-            )
+        example = np.empty(len(self.tasks), dtype=np.int64)
+        example[self.trajectory_task] = first
+        expected = example[self.trajectory_task]
+        other = np.flatnonzero(self.state[first] != self.state[expected])
+        if len(other) == 0:
+            return
+        told = " and ".join(
+            f"{self.describe(row)} in {self.states[self.state[row]]!r}"
+            for row in sorted((int(first[other[0]]), int(expected[other[0]])))
+        )
+        raise RolloutError(
+            f"'state' differs at the start of one task: {told}; give trajectories with other"
+            " starts other task ids, or set one_start=False"
+        )
 
     def describe(self, row: int) -> str:
         """Name a row in an error or a report."""

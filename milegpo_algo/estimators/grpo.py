@@ -19,8 +19,8 @@ class GRPO(EpisodeEstimator):
     (ddof = 1) + 1e-6. A task whose scores are equal gets exactly 0.
 
     Conventions: see `EpisodeEstimator`. "paper" counts trajectories and gives a lone trajectory 0;
-        "verl-agent" counts
-    rows, charges a malformed reply to its own row only, and gives a lone row its score.
+    "verl-agent" counts rows, charges a malformed reply to its own row only, and gives a lone row
+    its score.
     """
 
     norm: Literal["mean_std", "mean"] = setting("mean_std", choices=("mean_std", "mean"))

@@ -30,8 +30,8 @@ class HGPO(EpisodeEstimator):
     exactly 0.
 
     Conventions: "paper" has w_k = k^alpha and divides by their sum; "verl-agent" has (k+1)^alpha
-        and adds 1e-6 to
-    the sum. With `base_group` the episode term differs too, see `EpisodeEstimator`.
+    and adds 1e-6 to the sum. With `base_group` the episode term differs too, see
+    `EpisodeEstimator`.
     """
 
     recipes: ClassVar[Mapping[str, Preset]] = {
