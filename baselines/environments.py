@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
+import yaml
 
 import milegpo_envs
 from milegpo_envs.errors import unknown_name
@@ -72,3 +73,21 @@ class Place:
         panel = panel_of(env, name if size is None else f"{name}/{size}", size)
         env.close()
         return panel
+
+
+def read_settings(items: Sequence[str]) -> dict[str, Any]:
+    """Read ``["size=small", "task_types=[a, b]"]``; values are YAML.
+
+    Raises:
+        ValueError: an item has no "=", or its value is not YAML.
+    """
+    settings: dict[str, Any] = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise ValueError(f"env_settings: {item!r} is not of the form key=value.")
+        try:
+            settings[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ValueError(f"env_settings: {item!r} is not YAML: {error}") from error
+    return settings

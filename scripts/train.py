@@ -22,7 +22,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -36,7 +35,7 @@ from transformers import (
 from trl import TrlParser
 
 import baselines
-from baselines.environments import Place
+from baselines.environments import Place, read_settings
 from baselines.evaluation import evaluate, summary
 from baselines.runs import Progress, settings_hash, versions, weights_hash, write_json
 from baselines.warm_start import WarmStart, warm_start
@@ -120,12 +119,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _place(options: TrainOptions) -> Place:
-    settings = {}
-    for item in options.env_settings:
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise ValueError(f"env_settings: {item!r} is not of the form key=value.")
-        settings[key] = yaml.safe_load(value)
+    settings = read_settings(options.env_settings)
     return Place(options.env_id, settings, options.horizon, options.history, options.prompt_style)
 
 

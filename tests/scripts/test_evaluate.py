@@ -1,0 +1,68 @@
+import json
+
+import pytest
+from transformers import AutoTokenizer
+
+from baselines.tiny_policy import TinyShape, build_model, train_tokenizer
+from scripts.evaluate import main
+
+
+TEXTS = ["task: put a mug in desk. go to desk 1 | take mug 2 from desk 1"] * 9
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    tokenizer = train_tokenizer(TEXTS, 320)
+    build_model(tokenizer, TinyShape(hidden=32, layers=1, intermediate=64), 0).save_pretrained(
+        folder
+    )
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def row(model, tmp_path, *options):
+    output = tmp_path / "rows.jsonl"
+    main(
+        [
+            *("--model", str(model), "--eval_size", "5", "--eval_seeds", "1", "2"),
+            *("--horizon", "2", "--output", str(output), *options),
+        ]
+    )
+    return json.loads(output.read_text().splitlines()[-1])
+
+
+def test_a_panel_is_swept_once_per_seed_whatever_the_number_of_slots(model, tmp_path):
+    wide = row(model, tmp_path)
+    narrow = row(model, tmp_path, "--slots", "2")
+    assert wide == narrow
+    pairs = [(e["task_id"], e["seed"]) for e in wide["episodes"]]
+    assert len(pairs) == len(set(pairs)) == 10
+    assert wide["stops"] == {"horizon": 10}
+    assert wide["success"] == 0.0  # running out of steps is not success
+
+
+def test_the_tokenizer_reads_as_it_was_trained_after_saving_and_loading(model):
+    loaded = AutoTokenizer.from_pretrained(model)
+    trained = train_tokenizer(
+        ["task: put a mug in desk. go to desk 1 | take mug 2 from desk 1"] * 9, 320
+    )
+    for text in ("go to desk 12 | <action>take mug 2</action>", "Ünï\n\n x"):
+        assert loaded(text)["input_ids"] == trained(text)["input_ids"]
+        assert loaded.decode(loaded(text)["input_ids"]) == text
+
+
+@pytest.mark.parametrize(
+    ("options", "valid"),
+    [
+        (("--env_id", "nope"), "milegpo/ALFWorld-v0"),
+        (("--eval_split", "nope"), "valid_unseen"),
+        (("--env_settings", "nope"), "key=value"),
+        (("--nope", "1"), "nope"),
+    ],
+)
+def test_unknown_names_exit_with_2(capsys, options, valid):
+    with pytest.raises(SystemExit) as error:
+        main(["--model", "does-not-matter", *options])
+    assert error.value.code == 2
+    assert valid in capsys.readouterr().err
