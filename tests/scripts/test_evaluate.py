@@ -6,7 +6,6 @@ from transformers import AutoTokenizer
 from baselines.tiny_policy import TinyShape, build_model, train_tokenizer
 from scripts.evaluate import main
 
-
 TEXTS = ["task: put a mug in desk. go to desk 1 | take mug 2 from desk 1"] * 9
 
 
