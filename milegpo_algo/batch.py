@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 Tokens = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
+_LOWEST = -20.0  # log-ratio of reference to sampling policy, below which nothing is told apart
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -149,12 +151,14 @@ def padding(shares: Sequence[Sequence[Row]], size: int) -> float:
 
 
 def guard_reference(reference: Floats, old: Floats, limit: float) -> tuple[Floats, int]:
-    """Reference log-probs within +-limit of the sampling policy's, and how many were not.
+    """Reference log-probs held near the sampling policy's, and how many had to be.
 
-    TRL's KL term is exp(x) - x - 1 with nothing to hold the exponential: one token that the
-    reference finds far likelier than the policy can outweigh a mini-batch. A log-prob that is not a
-    number counts as no distance.
+    TRL's KL term is exp(x) - x - 1 with x = reference - policy and nothing to hold the exponential:
+    one token that the reference finds far likelier than the policy can outweigh a mini-batch. So x
+    is cut at `limit`, where the token still pulls the policy back, with a force of exp(limit) - 1.
+    Below, where the force never exceeds 1, x is cut at -20. What is not a number counts as x = 0.
     """
     x = reference - old  # [C]
-    held = np.clip(np.nan_to_num(x, nan=0.0, posinf=limit, neginf=-limit), -limit, limit)
-    return (old + held).astype(np.float32), int((~(np.abs(x) <= limit)).sum())
+    held = np.clip(np.nan_to_num(x, nan=0.0, posinf=limit, neginf=_LOWEST), _LOWEST, limit)
+    fits = (x >= _LOWEST) & (x <= limit)
+    return np.where(fits, reference, old + held).astype(np.float32), int((~fits).sum())

@@ -126,10 +126,11 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
         },
     )
     kl_limit: float = field(
-        default=10.0,
+        default=2.6,
         metadata={
-            "help": "The log-ratio of reference to sampling policy is cut at +- this before the KL "
-            "term, whose exponential is unbounded; cuts are counted in `kl_cuts`."
+            "help": "The log-ratio of reference to sampling policy is cut at this before the KL "
+            "term, whose exponential is unbounded; cuts are counted in `kl_cuts`. At the default "
+            "the term is 10, where verl cuts it."
         },
     )
     generation_rows: int = field(

@@ -128,8 +128,8 @@ def test_padding_is_the_share_of_unused_slots():
 
 
 def test_the_reference_is_held_within_the_limit_and_cuts_are_counted():
-    old = np.array([-1.0, -20.0, -1.0, -1.0, -1.0], dtype=np.float32)
-    ref = np.array([-1.5, -0.5, -30.0, np.nan, -np.inf], dtype=np.float32)
+    old = np.array([-1.0, -20.0, -1.0, -1.0, -1.0, -1.0], dtype=np.float32)
+    ref = np.array([-1.5, -0.5, -19.0, -30.0, np.nan, -np.inf], dtype=np.float32)
     held, cuts = guard_reference(ref, old, limit=10.0)
-    np.testing.assert_allclose(held, [-1.5, -10.0, -11.0, -1.0, -11.0])
+    np.testing.assert_array_equal(held, np.float32([-1.5, -10.0, -19.0, -21.0, -1.0, -21.0]))
     assert cuts == 4
