@@ -20,6 +20,7 @@ import numpy as np
 from milegpo_algo.data import FloatArray, IntArray, Rollouts
 from milegpo_algo.returns import (
     STD_EPSILON,
+    SUM_NOISE,
     Moments,
     NormKind,
     moments,
@@ -190,8 +191,9 @@ class EpisodeEstimator(StepEstimator):
             total = np.bincount(rollouts.trajectory, per_row)
             per_trajectory = total / rollouts.trajectory_length
         if self.episode_statistics == "trajectories":
-            return per_row, moments(per_trajectory, rollouts.trajectory_task, count)
-        return per_row, moments(per_row, rollouts.task, count)
+            owner = rollouts.trajectory_task
+            return per_row, moments(per_trajectory, owner, count, noise=SUM_NOISE)
+        return per_row, moments(per_row, rollouts.task, count, noise=SUM_NOISE)
 
     def replace_singletons(self, values: FloatArray, raw: FloatArray, size: IntArray) -> FloatArray:
         """`values`, but 0 or `raw` where a row's group counts one member.  [N]."""

@@ -17,6 +17,8 @@ NormKind: TypeAlias = Literal["mean_std", "mean"]
 
 STD_EPSILON = 1e-6
 ROUNDING = 16 * np.finfo(np.float64).eps
+SUM_NOISE = 1e-12
+"""What sums of rewards that are equal may differ by: 0.1 + 0.2 - 0.3 is not 0."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,14 @@ class Moments:
         offset: Mean minus anchor.  [G]
         std: Standard deviation; 0 for a group of one.  [G]
         size: Number of members.  [G]
+        noise: Differences up to this are none.
     """
 
     anchor: FloatArray
     offset: FloatArray
     std: FloatArray
     size: IntArray
+    noise: float
 
     @property
     def mean(self) -> FloatArray:
@@ -46,7 +50,7 @@ class Moments:
         anchor = self.anchor[group]
         deviation = (values - anchor) - self.offset[group]
         noise = ROUNDING * (np.abs(values) + np.abs(anchor))
-        deviation[np.abs(deviation) <= noise] = 0.0
+        deviation[np.abs(deviation) <= np.maximum(noise, self.noise)] = 0.0
         return deviation
 
     def norm(self, values: FloatArray, group: IntArray, norm: NormKind) -> FloatArray:
@@ -57,26 +61,37 @@ class Moments:
         return centred / (self.std + STD_EPSILON)[group]
 
 
-def moments(values: FloatArray, group: IntArray, count: int, ddof: int = 1) -> Moments:
-    """Mean and standard deviation of each of `count` groups; `group` [N] names a row's."""
+def moments(
+    values: FloatArray, group: IntArray, count: int, ddof: int = 1, noise: float = 0.0
+) -> Moments:
+    """Mean and standard deviation of each of `count` groups; `group` [N] names a row's.
+
+    Sums of rewards come with `noise` = `SUM_NOISE`, so that which groups are constant, and which
+    members are exactly average, does not hang on rounding.
+    """
     size = np.bincount(group, minlength=count)
     anchor = np.zeros(count)
     anchor[group] = values
     total = np.bincount(group, values - anchor[group], minlength=count)
     offset = total / np.maximum(size, 1)
-    found = Moments(anchor, offset, np.zeros(count), size)
+    found = Moments(anchor, offset, np.zeros(count), size, noise)
     squares = np.bincount(group, found.centre(values, group) ** 2, minlength=count)
-    return Moments(anchor, offset, np.sqrt(squares / np.maximum(size - ddof, 1)), size)
+    return Moments(anchor, offset, np.sqrt(squares / np.maximum(size - ddof, 1)), size, noise)
 
 
 def normalise(
-    values: FloatArray, group: IntArray, count: int, norm: NormKind, ddof: int = 1
+    values: FloatArray,
+    group: IntArray,
+    count: int,
+    norm: NormKind,
+    ddof: int = 1,
+    noise: float = 0.0,
 ) -> FloatArray:
     """Norm(x) = (x - mean) / (std + 1e-6) within each group, or x - mean where `norm` is "mean".
 
     A group of one gives 0; a group whose values are equal gives exactly 0.  [N].
     """
-    return moments(values, group, count, ddof).norm(values, group, norm)
+    return moments(values, group, count, ddof, noise).norm(values, group, norm)
 
 
 def state_groups(rollouts: Rollouts) -> tuple[IntArray, int]:
@@ -137,7 +152,7 @@ def row_scores(rollouts: Rollouts, penalty: float) -> FloatArray:
 def tasks_with_spread(rollouts: Rollouts) -> BoolArray:
     """Tasks whose trajectories differ in raw return; dynamic sampling keeps those.  [T]."""
     returns, count = rollouts.trajectory_return, len(rollouts.tasks)
-    return moments(returns, rollouts.trajectory_task, count).std > 0.0
+    return moments(returns, rollouts.trajectory_task, count, noise=SUM_NOISE).std > 0.0
 
 
 def history_groups(rollouts: Rollouts, depth: int) -> list[tuple[IntArray, IntArray, int]]:

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from milegpo_algo.data import FloatArray, Rollouts
 from milegpo_algo.estimator import EpisodeEstimator, Preset, register, setting
 from milegpo_algo.returns import (
+    SUM_NOISE,
     discounted_returns,
     normalise,
     penalties,
@@ -45,5 +46,5 @@ class GiGPO(EpisodeEstimator):
     def compute(self, rollouts: Rollouts) -> FloatArray:
         """One advantage per step.  [N]."""
         returns = discounted_returns(rollouts, self.gamma) - penalties(rollouts, self.penalty)
-        step = normalise(returns, *state_groups(rollouts), self.norm)
+        step = normalise(returns, *state_groups(rollouts), self.norm, noise=SUM_NOISE)
         return self.episode_term(rollouts, self.norm) + self.step_weight * step

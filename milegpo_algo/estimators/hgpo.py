@@ -11,6 +11,7 @@ import numpy as np
 from milegpo_algo.data import FloatArray, Rollouts
 from milegpo_algo.estimator import BY_CONVENTION, EpisodeEstimator, Preset, register, setting
 from milegpo_algo.returns import (
+    SUM_NOISE,
     discounted_returns,
     history_groups,
     normalise,
@@ -57,7 +58,7 @@ class HGPO(EpisodeEstimator):
         groups = history_groups(rollouts, self.history_length + 1)
         for k, (rows, group, count) in enumerate(groups, start=1):
             weight = float(k + shift) ** self.alpha
-            item = normalise(returns[rows], group, count, self.norm, ddof=0)
+            item = normalise(returns[rows], group, count, self.norm, ddof=0, noise=SUM_NOISE)
             total[rows] += weight * item
             weights[rows] += np.where(item != 0.0, weight, 0.0)
         if self.base_group:

@@ -11,6 +11,7 @@ import numpy as np
 from milegpo_algo.data import BoolArray, FloatArray, IntArray, Rollouts
 from milegpo_algo.estimator import Json, SettingError, StepEstimator, register, setting
 from milegpo_algo.returns import (
+    SUM_NOISE,
     Moments,
     discounted_returns,
     history_groups,
@@ -96,7 +97,7 @@ class ProGPO(StepEstimator):
         returns = discounted_returns(rollouts, self.gamma) - penalties(rollouts, self.penalty)
         groups = history_groups(rollouts, self.history_length + 1)
         return [
-            _Depth(rows, group, returns[rows], moments(returns[rows], group, count, ddof=0))
+            _Depth(rows, group, returns[rows], moments(returns[rows], group, count, 0, SUM_NOISE))
             for rows, group, count in groups
         ]
 

@@ -243,3 +243,15 @@ def test_dynamic_sampling_keeps_tasks_whose_returns_differ():
     found = rollouts(records)
     kept = [name for name, keep in zip(found.tasks, tasks_with_spread(found), strict=True) if keep]
     assert kept == ["mixed"]
+
+
+@pytest.mark.parametrize("name", ["grpo", "rloo", "gigpo", "hgpo", "graphgpo", "milegpo"])
+def test_equal_sums_of_other_rewards_are_equal_scores(name):
+    # 0.1 + 0.2 - 0.3 is 5.6e-17 in floating point, and must not count as a difference from 0.
+    records = [
+        *path("q", "1", "SABC", rewards=[0.1, 0.2, -0.3]),
+        *path("q", "2", "SDEF", rewards=[0.0, 0.0, 0.0]),
+    ]
+    chosen = {"hgpo": {"base_group": True, "gamma": 1.0}, "gigpo": {"gamma": 1.0}}.get(name, {})
+    np.testing.assert_array_equal(credit(records, name, **chosen)[[0, 3]], 0.0)
+    assert not tasks_with_spread(rollouts(records)).any()
