@@ -64,7 +64,7 @@ def draw_curves(rows: Sequence[Row], curves: Mapping[str, Curve], path: Path) ->
     trained = sorted({row.seed for row in rows if row.seed is not None})
     axes.set(
         xlabel="training iteration",
-        ylabel="success on the held-out panel, %",
+        ylabel="success on the panel, one evaluation seed, %",
         ylim=(-2, 102),
         title=f"{rows[0].env_id}, seeds {', '.join(map(str, trained)) or 'none yet'}\n"
         f"panel {panel['name']} ({panel['size']} games); mean, lowest and highest seed",

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from scripts.train import main
+from scripts.train import MAIN_JOB, main
 
 TINY = [
     *("--warm_episodes", "12", "--warm_steps", "4", "--max_steps", "1", "--eval_size", "3"),
@@ -36,6 +36,13 @@ def test_the_warm_start_alone_is_a_row_without_estimator(tmp_path):
     assert row["estimator"] is None
     assert row["rows_trained"] == 0
     assert row["model_hash"]
+
+
+@pytest.mark.parametrize("recipe", sorted(MAIN_JOB.parent.glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_recipe_that_comes_along_is_read(tmp_path, capsys, recipe):
+    with pytest.raises(SystemExit):
+        main(["--config", str(recipe), "--eval_split", "nope", "--output_dir", str(tmp_path)])
+    assert "unknown split" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
