@@ -42,7 +42,7 @@ def test_the_warm_start_alone_is_a_row_without_estimator(tmp_path):
 def test_every_recipe_that_comes_along_is_read(tmp_path, capsys, recipe):
     with pytest.raises(SystemExit):
         main(["--config", str(recipe), "--eval_split", "nope", "--output_dir", str(tmp_path)])
-    assert "unknown split" in capsys.readouterr().err
+    assert "Unknown split" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
