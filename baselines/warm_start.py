@@ -13,6 +13,7 @@ arithmetic. Same machine, same settings: same weights.
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -87,11 +88,15 @@ def warm_start(
     )
     model = build_model(tokenizer, settings.shape, settings.seed)
     fit(model, tokenizer, demonstrations, settings, on_progress)
-    unfinished = folder.with_suffix(".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished = folder.with_suffix(f".unfinished-{os.getpid()}")
     model.save_pretrained(unfinished)
     tokenizer.save_pretrained(unfinished)
-    unfinished.rename(folder)
+    try:
+        unfinished.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(unfinished)  # another process made the same at the same time
     return folder
 
 

@@ -9,6 +9,7 @@ below count), then from the command line. Prints the row; ``--output FILE`` also
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -84,7 +85,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _defaults(given: Sequence[str]) -> dict[str, object]:
     """Read those keys of the configuration that are options here."""
-    path = Path(given[given.index("--config") + 1]) if "--config" in given[:-1] else MAIN_JOB
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("--config", type=Path, default=MAIN_JOB)
+    path = early.parse_known_args(given)[0].config
     known = {spec.name for spec in fields(EvaluateOptions)}
     return {k: v for k, v in yaml.safe_load(path.read_text()).items() if k in known}
 

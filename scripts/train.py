@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -48,7 +49,13 @@ if TYPE_CHECKING:
     from milegpo_envs.panels import Panel
 
 MAIN_JOB = Path(baselines.__file__).parent / "recipes" / "main_job.yaml"
-_NOT_A_SETTING = {"output_dir", "seed", "estimator", "model", "warm_cache", "warm_start_only"}
+# What tells the cells of a comparison apart, and where they are kept and shown.
+_NOT_SHARED = frozenset(
+    (
+        *("seed", "estimator", "estimator_settings", "model", "warm_cache", "warm_start_only"),
+        *("output_dir", "logging_dir", "run_name", "report_to", "disable_tqdm"),
+    )
+)
 _EVALUATION_SLOTS = 64
 
 
@@ -99,13 +106,7 @@ class _Report(TrainerCallback):
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the options, train, evaluate, write the result row."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    if "--config" not in given:
-        given = ["--config", str(MAIN_JOB), *given]
-    if "--output_dir" not in given:
-        given += ["--output_dir", "runs/train"]
-    if "--report_to" not in given:
-        given += ["--report_to", "none"]
+    given = _with_defaults(list(sys.argv[1:] if argv is None else argv))
     parser = TrlParser((TrainOptions, MultiTurnConfig))
     try:
         options, config = parser.parse_args_and_config(given)
@@ -116,6 +117,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (EnvError, ValueError, FileNotFoundError) as error:
         parser.exit(2, f"{parser.prog}: error: {error}\n")
     _run(options, config, place, panel, train_tasks)
+
+
+def _with_defaults(given: Sequence[str]) -> list[str]:
+    """Name the configuration, the folder and no tracker where neither file nor command line does.
+
+    "--name=value" becomes two words, as TrlParser finds "--config" in no other way.
+    """
+    words = [
+        word
+        for text in given
+        for word in (text.split("=", 1) if text.startswith("--") and "=" in text else [text])
+    ]
+    if "--config" not in words:
+        words = ["--config", str(MAIN_JOB), *words]
+    after = words[words.index("--config") + 1 :]
+    file = Path(after[0]) if after else MAIN_JOB
+    said = yaml.safe_load(file.read_text()) if file.is_file() else {}
+    for name, value in (("output_dir", "runs/train"), ("report_to", "none")):
+        if f"--{name}" not in words and name not in (said or {}):
+            words += [f"--{name}", value]
+    return words
 
 
 def _place(options: TrainOptions) -> Place:
@@ -222,28 +244,12 @@ def _policy(
 
 def _recipe(options: TrainOptions, config: MultiTurnConfig) -> dict[str, object]:
     """Return what cells of one comparison share: every option but those that tell them apart."""
-    ours = {k: v for k, v in vars(options).items() if k not in _NOT_A_SETTING}
-    names = [
-        "recipe",
-        "penalise",
-        "tasks_per_iteration",
-        "num_generations",
-        "mini_batch_size",
-        "learning_rate",
-        "beta",
-        "max_steps",
-        "max_prompt_tokens",
-        "max_completion_length",
-        "eval_temperature",
-        "temperature",
-        "epsilon",
-        "delta",
-        "loss_type",
-        "kl_limit",
-        "num_iterations",
-        "convention",
-    ]
-    return {**ours, **{name: getattr(config, name) for name in names}}
+    shared = {**vars(options), **config.to_dict()}
+    return {
+        name: value
+        for name, value in json.loads(json.dumps(shared, default=str)).items()
+        if name not in _NOT_SHARED
+    }
 
 
 def _read(path: Path, key: str) -> list[int]:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from scripts.train import MAIN_JOB, main
+from scripts.train import MAIN_JOB, _with_defaults, main
 
 TINY = [
     *("--warm_episodes", "12", "--warm_steps", "4", "--max_steps", "1", "--eval_size", "3"),
@@ -36,6 +36,22 @@ def test_the_warm_start_alone_is_a_row_without_estimator(tmp_path):
     assert row["estimator"] is None
     assert row["rows_trained"] == 0
     assert row["model_hash"]
+
+
+def test_options_count_however_they_are_written(tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_text("output_dir: from_file\n")
+    assert _with_defaults([f"--config={file}"]) == ["--config", str(file), "--report_to", "none"]
+    words = _with_defaults(["--output_dir=mine"])
+    assert words[words.index("--output_dir") + 1] == "mine"
+    assert words.count("--output_dir") == 1
+
+
+def test_rows_of_other_training_options_have_another_recipe(tmp_path):
+    known = train(tmp_path, "known", "--warm_start_only", "true")
+    other = train(tmp_path, "other", "--warm_start_only", "true", "--weight_decay", "0.1")
+    seeded = train(tmp_path, "seeded", "--warm_start_only", "true", "--seed", "7")
+    assert known["recipe_hash"] == seeded["recipe_hash"] != other["recipe_hash"]
 
 
 @pytest.mark.parametrize("recipe", sorted(MAIN_JOB.parent.glob("*.yaml")), ids=lambda p: p.stem)
