@@ -2,11 +2,14 @@ import json
 
 import pytest
 
+from baselines.benches import estimators
+from milegpo_envs.alfworld import bench as alfworld_bench
+from milegpo_envs.reports import Report
 from scripts import bench
 
 
 def test_the_engines_are_measured_side_by_side(monkeypatch, capsys):
-    monkeypatch.setattr(bench, "BATCH", 2)
+    monkeypatch.setattr(alfworld_bench, "BATCH", 2)
     few = ["--games", "1", "--size", "small", "--shipped-steps", "2"]
     bench.main(["alfworld", *few, "--json", "-"])
     report = json.loads(capsys.readouterr().out)
@@ -27,8 +30,8 @@ def test_the_engines_are_measured_side_by_side(monkeypatch, capsys):
 
 
 def test_the_estimators_are_measured_one_by_one(monkeypatch, capsys):
-    monkeypatch.setattr(bench, "TASKS", 2)
-    monkeypatch.setattr(bench, "LONG", (400, 4000))
+    monkeypatch.setattr(estimators, "TASKS", 2)
+    monkeypatch.setattr(estimators, "LONG", (400, 4000))
     bench.main(["estimators", "--reference", "--long", "--json", "-"])
     report = json.loads(capsys.readouterr().out)
     names = [row[0] for row in report["rows"]]
@@ -40,7 +43,7 @@ def test_the_estimators_are_measured_one_by_one(monkeypatch, capsys):
 
 
 def test_a_report_prints_as_a_table(capsys):
-    bench.show(bench.Report("Title", ("what", "ms"), (("a", 1234.5), ("b", None)), ("A note.",)))
+    bench.show(Report("Title", ("what", "ms"), (("a", 1234.5), ("b", None)), ("A note.",)))
     printed = capsys.readouterr().out
     assert all(word in printed for word in ("Title", "what", "1,234", "A note."))
 

@@ -1,0 +1,1 @@
+"""Benches of what no environment owns: a module here is a subcommand of scripts.bench."""

@@ -1,0 +1,57 @@
+"""What a measurement or a check hands to a script: a table of numbers, and notes on them.
+
+Environments and baselines fill a `Report`; only scripts print it.
+"""
+
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+Cell = str | float | None
+Advance = Callable[[int, int, str], None]
+"""Called as `advance(done, total, what)` while something long runs."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table of numbers, and what to know about them. Cells of None were not measured."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+class Stopwatch:
+    """CPU seconds of this process spent inside `with stopwatch:`, added up.
+
+    CPU time, so that neighbours on the machine count little.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._start = time.process_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.process_time() - self._start
+
+
+def quickest(run: Callable[[], object], repeats: int = 7) -> float:
+    """Least CPU milliseconds of a run."""
+    best = float("inf")
+    for _ in range(repeats):
+        watch = Stopwatch()
+        with watch:
+            run()
+        best = min(best, watch.seconds)
+    return 1000 * best
+
+
+def resident() -> float:
+    """Memory of this process now, in MB (Linux)."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 2**20
