@@ -1,6 +1,7 @@
 # make compare   set-up, then the main job: four estimators x three seeds on generated ALFWorld games
 # make test      set-up, then every check and test
 # make setup     only .venv
+# make browser   Chromium and its driver for the browser shop, from Debian's packages, where they can be installed
 #
 # PYTHON   the interpreter to build .venv from (3.11 or newer)
 # TORCH    the PyTorch requirement, installed first, so that you choose the build:
@@ -14,7 +15,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: setup test compare lint clean
+.PHONY: setup browser test compare lint clean
 
 setup: $(VENV)/ready
 
@@ -26,6 +27,14 @@ $(VENV)/ready: pyproject.toml constraints.txt Makefile
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
+# Without Chromium nothing fails: what needs it skips, and says so.
+browser:
+	@if command -v chromium chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium chromium-driver fonts-dejavu-core >/dev/null \
+		|| echo "Chromium could not be installed; the browser tests will skip"; \
+	else echo "No Chromium: the browser tests will skip. Debian: sudo apt-get install chromium chromium-driver"; fi
+
 compare: setup
 	$(RUN) -m scripts.compare $(ARGS)
 
@@ -35,7 +44,7 @@ lint: setup
 	$(RUN) -m mypy
 	$(VENV)/bin/lint-imports
 
-test: lint
+test: lint browser
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest $(ARGS)
 
 clean:
