@@ -1,0 +1,96 @@
+"""The products of a shop, by index and by asin."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from milegpo_envs.errors import DataMissing, unknown_name
+from milegpo_envs.webshop.product import HumanInstruction, Product, read_product
+
+__all__ = ["Catalogue", "HumanInstruction", "Product", "Size", "load_catalogue"]
+
+Size = Literal["small", "100k", "full"]
+
+
+class Catalogue(Protocol):
+    """Products in a fixed order. Indices run from 0; asins are unique."""
+
+    name: str
+    content_hash: str
+    """32 hex digits; equal for catalogues with the same products in the same order."""
+
+    def __len__(self) -> int:
+        """Number of products."""
+        ...
+
+    def __getitem__(self, index: int) -> Product:
+        """The product at an index."""
+        ...
+
+    def by_asin(self, asin: str) -> Product | None:
+        """The product with this asin, None if there is none."""
+        ...
+
+    def index_of(self, asin: str) -> int | None:
+        """Where the product with this asin is, None if there is none."""
+        ...
+
+
+class MemoryCatalogue:
+    """A catalogue of products that are all in memory."""
+
+    def __init__(self, name: str, products: Sequence[Product], content_hash: str) -> None:
+        self.name = name
+        self.content_hash = content_hash
+        self._products = tuple(products)
+        self._index = {product.asin: i for i, product in enumerate(self._products)}
+
+    def __len__(self) -> int:
+        return len(self._products)
+
+    def __getitem__(self, index: int) -> Product:
+        return self._products[index]
+
+    def __iter__(self) -> Iterator[Product]:
+        return iter(self._products)
+
+    def by_asin(self, asin: str) -> Product | None:
+        """The product with this asin, None if there is none."""
+        index = self._index.get(asin)
+        return None if index is None else self._products[index]
+
+    def index_of(self, asin: str) -> int | None:
+        """Where the product with this asin is, None if there is none."""
+        return self._index.get(asin)
+
+
+def load_catalogue(
+    data: str | Path | None, *, products: int | None = None, size: Size = "small"
+) -> Catalogue:
+    """Open a catalogue.
+
+    Args:
+        data: folder with the official files, None for the generated catalogue.
+        products: only the first so many products.
+        size: which of the official files to read.
+
+    Raises:
+        DataMissing: the folder has not the files of that size.
+    """
+    if data is None:
+        raise DataMissing("The generated catalogue is not built yet: pass a folder.")
+    if size != "small":
+        raise unknown_name("size", size, ["small"])
+    root = Path(data)
+    raw = json.loads((root / "items_shuffle_1000.json").read_text(encoding="utf-8"))[:products]
+    attributes = json.loads((root / "items_ins_v2_1000.json").read_text(encoding="utf-8"))
+    human = json.loads((root / "items_human_ins.json").read_text(encoding="utf-8"))
+    found: dict[str, Product] = {}
+    for entry in raw:
+        asin = entry["asin"]
+        if asin != "nan" and len(asin) <= 10 and asin not in found:
+            found[asin] = read_product(entry, attributes.get(asin), human.get(asin))
+    content = hashlib.blake2b(repr(tuple(found.values())).encode(), digest_size=16).hexdigest()
+    return MemoryCatalogue(f"{root.name}/{size}", tuple(found.values()), content)
