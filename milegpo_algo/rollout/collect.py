@@ -1,33 +1,63 @@
 """Play episodes in lockstep: one generate call a step for all, finished ones leave the batch.
 
-Knows no environment, no tokenizer and no model: it is handed a pool, a codec and a generator.
-Whatever the model emits and whatever an environment does, it returns episodes: a prompt that does
-not fit, an environment that raises, an endless reply are ways for an episode to stop, counted like
-any other.
+Knows no environment, no tokenizer and no model: it is handed a pool and a policy. Whatever the
+model emits and whatever an environment does, it returns episodes: a prompt that does not fit, an
+environment that raises, an endless reply are ways for an episode to stop, counted like any other.
+
+With `halves=2` the episodes of a wave take turns: while one half is being answered, the other
+half's environments step and its prompts are tokenised, in a second thread. It pays where stepping
+takes a sizable part of the time and does not compete with the model for the processor (environments
+in other processes, sites, a model on a GPU); a batch half the size costs the model more per row.
+Where each row draws from its own random numbers, episodes are the same either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, SupportsFloat, cast
+from functools import partial
+from typing import Protocol, SupportsFloat, cast
 
-from milegpo_algo.rollout.generator import (
-    Codec,
-    FinishReason,
-    Generator,
-    Messages,
-    Sample,
-    sampling_key,
+from milegpo_algo.rollout.episode import (
+    PENALISE,
+    STOPS,
+    Episode,
+    Penalise,
+    RolloutFailed,
+    Scalar,
+    StepRecord,
+    Stop,
+    check_some_ran,
+    to_records,
 )
+from milegpo_algo.rollout.generator import Codec, Generator, Messages, sampling_key
+from milegpo_algo.rollout.policy import Policy, Prompt, Reply, TokenPolicy
+
+__all__ = [
+    "PENALISE",
+    "STOPS",
+    "Episode",
+    "Info",
+    "Penalise",
+    "Pool",
+    "RolloutFailed",
+    "Scalar",
+    "StepRecord",
+    "Stop",
+    "assign",
+    "check_some_ran",
+    "collect",
+    "play",
+    "play_policy",
+    "to_records",
+]
 
 Info = Mapping[str, object]
-Scalar = str | int | float | bool
-Penalise = Literal["format", "admissible", "both"]
-Stop = Literal["success", "failure", "horizon", "context", "error"]
-
-PENALISE: tuple[Penalise, ...] = ("format", "admissible", "both")
-STOPS: tuple[Stop, ...] = ("success", "failure", "horizon", "context", "error")
+Assignment = tuple[str, int]
+Progress = Callable[[int, int], None]
 
 # What every environment reports; anything else that is a plain value becomes an extra of the
 # episode (task_type, ...).
@@ -53,7 +83,8 @@ _CONTRACT_KEYS = frozenset(
 class Pool(Protocol):
     """Environments that take chat prompts out and raw replies in, side by side.
 
-    An exception inside an environment arrives as `truncated=True` with the text in `info["error"]`.
+    An exception inside an environment, a time-out or a lost worker arrives as `truncated=True` with
+    the text in `info["error"]`, and all other keys of the contract.
     """
 
     def __len__(self) -> int:
@@ -71,48 +102,6 @@ class Pool(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
-    """One environment step: one prompt, one reply, one training row.
-
-    `state_id` and `next_state_id` are canonical state ids before and after. `format_valid` is about
-    the reply's form, `action_valid` about admissibility of the action that was sent.
-    """
-
-    prompt_ids: tuple[int, ...]
-    completion_ids: tuple[int, ...]
-    logprobs: tuple[float, ...] | None
-    reply: str
-    action: str
-    state_id: str
-    next_state_id: str
-    reward: float
-    format_valid: bool
-    action_valid: bool
-    invalid_reason: str | None
-    finish_reason: FinishReason
-
-
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """One rollout of one task.
-
-    `stop` says why it ended: "success" and "failure" (the task ended, won or not), "horizon" (step
-    limit), "context" (the next prompt did not fit), "error" (the environment raised; the text is in
-    `extras["error"]`). An episode may have no
-    steps: its first prompt did not fit or its environment could not start. It counts in every rate
-        and gives no row.
-    """
-
-    task_id: str
-    trajectory_id: int
-    steps: tuple[StepRecord, ...]
-    success: bool
-    score: float
-    stop: Stop
-    extras: Mapping[str, Scalar] = field(default_factory=dict)
-
-
 def collect(
     pool: Pool,
     generator: Generator,
@@ -123,10 +112,15 @@ def collect(
     max_prompt_tokens: int,
     seed: int,
     iteration: int = 0,
-    on_progress: Callable[[int, int], None] | None = None,
+    halves: int = 1,
+    on_progress: Progress | None = None,
 ) -> list[Episode]:
-    """Play every task `group_size` times; see `play`, and `assign` for the numbering."""
-    return play(
+    """Play every task `group_size` times; see `play`, and `assign` for the numbering.
+
+    Raises:
+        RolloutFailed: every environment failed.
+    """
+    episodes = play(
         pool,
         generator,
         codec,
@@ -134,11 +128,14 @@ def collect(
         max_prompt_tokens=max_prompt_tokens,
         seed=seed,
         iteration=iteration,
+        halves=halves,
         on_progress=on_progress,
     )
+    check_some_ran(episodes)
+    return episodes
 
 
-def assign(task_ids: Sequence[str], group_size: int) -> list[tuple[str, int]]:
+def assign(task_ids: Sequence[str], group_size: int) -> list[Assignment]:
     """Repeat each task `group_size` times and number a task's rollouts 0, 1, ...
 
     A task listed twice gets one group of twice the size: a group is all rollouts of a task.
@@ -156,72 +153,95 @@ def play(
     pool: Pool,
     generator: Generator,
     codec: Codec,
-    assignments: Sequence[tuple[str, int]],
+    assignments: Sequence[Assignment],
     *,
     max_prompt_tokens: int,
     seed: int,
     iteration: int = 0,
-    on_progress: Callable[[int, int], None] | None = None,
+    halves: int = 1,
+    on_progress: Progress | None = None,
+) -> list[Episode]:
+    """Play with a model that samples token ids; see `play_policy` and `TokenPolicy`."""
+    return play_policy(
+        pool,
+        TokenPolicy(generator, codec, max_prompt_tokens),
+        assignments,
+        seed=seed,
+        iteration=iteration,
+        halves=halves,
+        on_progress=on_progress,
+    )
+
+
+def play_policy(
+    pool: Pool,
+    policy: Policy,
+    assignments: Sequence[Assignment],
+    *,
+    seed: int,
+    iteration: int = 0,
+    halves: int = 1,
+    on_progress: Progress | None = None,
 ) -> list[Episode]:
     """Play the named (task, trajectory) pairs and return their episodes in that order.
 
     Args:
         pool: where they run; with fewer slots than pairs they run in waves.
-        generator: samples the replies.
-        codec: chat messages to ids and back.
-        assignments: (task id, trajectory number); the number is unique within its task.
-        max_prompt_tokens: budget of a prompt; a longer one is replaced by the first of
+        policy: answers the prompts. A prompt over its budget is replaced by the first of
             `info["shorter_prompts"]` that fits, and if none does the episode stops with "context".
+        assignments: (task id, trajectory number); the number is unique within its task.
         seed: with `iteration`, names the randomness of every row.
         iteration: see `seed`.
+        halves: 1, or 2 to step one half's environments while the other half is answered.
         on_progress: called with (finished, total) after every step of the pool.
     """
     if len(pool) == 0:
         raise ValueError("The pool has no environments. Give it a size of at least 1.")
+    if halves not in (1, 2):
+        raise ValueError(f"halves={halves}: 1 for lockstep, 2 to overlap stepping and answering.")
     episodes: list[Episode] = []
     for start in range(0, len(assignments), len(pool)):
         wave = assignments[start : start + len(pool)]
-        table = _Table(pool, codec, wave, max_prompt_tokens)
-        while ready := table.prompts():
-            slots = list(ready)
-            keys = [
-                sampling_key(seed, iteration, *wave[slot], table.steps_taken(slot))
-                for slot in slots
-            ]
-            samples = generator.generate([ready[slot] for slot in slots], keys)
-            table.step(ready, dict(zip(slots, samples, strict=True)))
+        table = _Table(pool, policy, wave, seed, iteration)
+        for finished in _take_turns(table, halves):
             if on_progress is not None:
-                on_progress(start + table.finished, len(assignments))
+                on_progress(start + finished, len(assignments))
         episodes += table.episodes()
-        if on_progress is not None:
-            on_progress(start + len(wave), len(assignments))
     return episodes
 
 
-def to_records(episodes: Iterable[Episode], penalise: Penalise) -> list[dict[str, object]]:
-    """Plain records for `Rollouts.from_steps`, in the order of episodes and steps.
+def _take_turns(table: _Table, halves: int) -> Iterator[int]:
+    """Run a wave to its end; after every step of the pool, how many of its episodes finished."""
+    turns: deque[Future[dict[int, Prompt]]] = deque()
+    with _aside(halves) as submit:
+        for half in range(halves):
+            slots = range(half, len(table.wave), halves)
+            turns.append(submit(partial(table.prompts, slots)))
+        while turns:
+            ready = turns.popleft().result()
+            yield table.finished
+            if ready:
+                replies = table.answers(ready)
+                turns.append(submit(partial(table.step, ready, replies)))
 
-    `penalise` says which fault makes a row invalid: a malformed reply ("format", as in the papers),
-    an inadmissible action ("admissible"), or either of them ("both").
-    """
-    if penalise not in PENALISE:
-        raise ValueError(f"penalise={penalise!r}: choose one of {', '.join(PENALISE)}.")
-    return [
-        {
-            "task_id": episode.task_id,
-            "trajectory_id": episode.trajectory_id,
-            "step": t,
-            "state": step.state_id,
-            "action": step.action,
-            "next_state": step.next_state_id,
-            "reward": step.reward,
-            "valid": (step.format_valid or penalise == "admissible")
-            and (step.action_valid or penalise == "format"),
-            "success": episode.success,
-        }
-        for episode in episodes
-        for t, step in enumerate(episode.steps)
-    ]
+
+Work = Callable[[], dict[int, Prompt]]
+
+
+@contextmanager
+def _aside(halves: int) -> Iterator[Callable[[Work], Future[dict[int, Prompt]]]]:
+    """Where environments step: right here, or in one other thread if there are two halves."""
+    if halves > 1:
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            yield executor.submit
+        return
+
+    def at_once(work: Work) -> Future[dict[int, Prompt]]:
+        future: Future[dict[int, Prompt]] = Future()
+        future.set_result(work())
+        return future
+
+    yield at_once
 
 
 @dataclass
@@ -238,9 +258,10 @@ class _Table:
     """One wave of episodes, one seat each, until all of them have stopped."""
 
     def __init__(
-        self, pool: Pool, codec: Codec, wave: Sequence[tuple[str, int]], max_prompt_tokens: int
+        self, pool: Pool, policy: Policy, wave: Sequence[Assignment], seed: int, iteration: int
     ) -> None:
-        self.pool, self.codec, self.wave, self.budget = pool, codec, wave, max_prompt_tokens
+        self.pool, self.policy, self.wave = pool, policy, wave
+        self.seed, self.iteration = seed, iteration
         first = pool.reset([task_id for task_id, _ in wave])
         self.seats = [_Seat(messages, info) for messages, info in first]
         for seat in self.seats:
@@ -251,42 +272,41 @@ class _Table:
     def finished(self) -> int:
         return sum(seat.stop is not None for seat in self.seats)
 
-    def steps_taken(self, slot: int) -> int:
-        return len(self.seats[slot].steps)
-
-    def prompts(self) -> dict[int, tuple[int, ...]]:
-        """Prompt ids of every episode still running; stops those whose prompt does not fit."""
+    def prompts(self, slots: Sequence[int]) -> dict[int, Prompt]:
+        """Prompts of the slots' episodes that still run; stops those whose prompt does not fit."""
         ready = {}
-        for slot, seat in enumerate(self.seats):
+        for slot in slots:
+            seat = self.seats[slot]
             if seat.stop is not None:
                 continue
-            ids = self._fitting(seat)
-            if ids is None:
+            shorter = cast(Sequence[Messages], seat.info.get("shorter_prompts", ()))
+            prompt = self.policy.fit((seat.messages, *shorter))
+            if prompt is None:
                 seat.stop = "context"
             else:
-                ready[slot] = ids
+                ready[slot] = prompt
         return ready
 
-    def _fitting(self, seat: _Seat) -> tuple[int, ...] | None:
-        shorter = cast(Sequence[Messages], seat.info.get("shorter_prompts", ()))
-        for messages in (seat.messages, *shorter):
-            ids = self.codec.encode(messages)
-            if len(ids) <= self.budget:
-                return tuple(ids)
-        return None
+    def answers(self, ready: Mapping[int, Prompt]) -> list[Reply]:
+        """One reply for each prompt."""
+        keys = [
+            sampling_key(self.seed, self.iteration, *self.wave[slot], len(self.seats[slot].steps))
+            for slot in ready
+        ]
+        return self.policy.answer(list(ready.values()), keys)
 
-    def step(self, prompts: Mapping[int, tuple[int, ...]], samples: Mapping[int, Sample]) -> None:
-        """Send the replies and write down what came of them."""
-        replies = {slot: self.codec.decode(sample.token_ids) for slot, sample in samples.items()}
-        for slot, result in self.pool.step(replies).items():
-            messages, reward, terminated, truncated, info = result
-            seat, sample = self.seats[slot], samples[slot]
+    def step(self, prompts: Mapping[int, Prompt], answers: Sequence[Reply]) -> dict[int, Prompt]:
+        """Send the replies, write down what came of them; the prompts of those that go on."""
+        replies = dict(zip(prompts, answers, strict=True))
+        results = self.pool.step({slot: reply.text for slot, reply in replies.items()})
+        for slot, (messages, reward, terminated, truncated, info) in results.items():
+            seat, prompt, reply = self.seats[slot], prompts[slot], replies[slot]
             seat.steps.append(
                 StepRecord(
-                    prompt_ids=prompts[slot],
-                    completion_ids=sample.token_ids,
-                    logprobs=sample.logprobs,
-                    reply=replies[slot],
+                    prompt_ids=prompt.token_ids,
+                    completion_ids=reply.token_ids,
+                    logprobs=reply.logprobs,
+                    reply=reply.text,
                     action=str(info["executed_action"]),
                     state_id=str(seat.info["state_id"]),
                     next_state_id=str(info["state_id"]),
@@ -294,11 +314,14 @@ class _Table:
                     format_valid=bool(info["format_valid"]),
                     action_valid=bool(info["action_valid"]),
                     invalid_reason=_text(info["invalid_reason"]),
-                    finish_reason=sample.finish_reason,
+                    finish_reason=reply.finish_reason,
+                    format_problem=_text(info.get("format_problem")),
+                    usage=reply.usage,
                 )
             )
             seat.messages, seat.info = messages, info
             seat.stop = _stop(terminated, truncated, info)
+        return self.prompts(list(prompts))
 
     def episodes(self) -> list[Episode]:
         return [

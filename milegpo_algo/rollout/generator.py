@@ -3,7 +3,7 @@
 A backend turns prompts (token ids) into samples (token ids, log-probs). Every row comes with a
 64-bit key that names it (seed, iteration, task, trajectory, step), so that a backend can sample
 each row the same way whatever else is in the batch, whatever the batch size, and on whichever
-process the row lands.
+process the row lands. A `ChatGenerator` is the same for models that take and return text only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 Messages = Sequence[Mapping[str, object]]
 FinishReason = Literal["stop", "length"]
@@ -24,7 +27,8 @@ class Sample:
     Attributes:
         token_ids: the sampled ids, the end-of-turn token included when one was sampled.
         logprobs: log-probability of each sampled id under the sampling distribution, or None where
-            a backend cannot tell.
+            a backend cannot tell. A single one it cannot tell is NaN, which `known_logprobs`
+            fills.
         finish_reason: "stop" when an end-of-turn token was sampled, "length" when the token budget
             ran out.
     """
@@ -39,6 +43,40 @@ class Generator(Protocol):
 
     def generate(self, prompts: Sequence[Sequence[int]], keys: Sequence[int]) -> list[Sample]:
         """Sample one reply per prompt; `keys[i]` names the randomness of row i."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a reply of a text model took.
+
+    Attributes:
+        prompt_tokens: as the model's owner counts them.
+        completion_tokens: likewise.
+        cost: price of the reply, in the currency of the settings; 0 where it came from a cache.
+        cached: whether it came from a cache.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float = 0.0
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """One reply of a text model; "length" when its token budget ran out."""
+
+    text: str
+    finish_reason: FinishReason
+    usage: Usage
+
+
+class ChatGenerator(Protocol):
+    """A model that takes chat messages and returns text."""
+
+    def chat(self, conversations: Sequence[Messages], keys: Sequence[int]) -> list[ChatReply]:
+        """Answer each conversation; `keys[i]` names the randomness of row i."""
         ...
 
 
@@ -58,3 +96,14 @@ def sampling_key(seed: int, iteration: int, task_id: str, trajectory_id: int, st
     """Return the 64-bit name of one row's randomness, the same in any process."""
     name = f"{seed}\0{iteration}\0{task_id}\0{trajectory_id}\0{step}"
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+def known_logprobs(
+    sampled: NDArray[np.float32], recomputed: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], int]:
+    """Sampled log-probs [C] with the unknown ones (NaN) as recomputed, and how many those are.
+
+    Filled so, the ratio of recomputed to sampled probability is exactly 1 at those tokens.
+    """
+    unknown = np.isnan(sampled)
+    return np.where(unknown, recomputed, sampled), int(unknown.sum())

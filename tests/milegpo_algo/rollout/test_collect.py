@@ -1,7 +1,17 @@
+import threading
+
 import pytest
 
 from milegpo_algo import Rollouts
-from milegpo_algo.rollout.collect import Episode, StepRecord, assign, collect, to_records
+from milegpo_algo.rollout.collect import (
+    Episode,
+    RolloutFailed,
+    StepRecord,
+    assign,
+    collect,
+    play,
+    to_records,
+)
 from milegpo_algo.rollout.generator import Sample, sampling_key
 from tests.milegpo_algo.rollout.fakes import END, ByteCodec, CountingPool, Parrot
 
@@ -30,13 +40,85 @@ def run(*tasks: str, size=16, group_size=1, budget=100, generator=None, **more) 
     ],
 )
 def test_an_episode_says_why_it_stopped(task, stop, steps, success):
-    [episode] = run(task)
+    episode, _ = run(task, "wins@1")
     assert (episode.stop, len(episode.steps), episode.success) == (stop, steps, success)
 
 
 def test_the_text_of_an_error_is_kept():
-    [episode] = run("breaks@2")
+    episode, _ = run("breaks@2", "wins@1")
     assert episode.extras["error"] == "RuntimeError: broken"
+
+
+def test_a_batch_of_nothing_but_errors_is_refused_with_the_first_one():
+    with pytest.raises(RolloutFailed, match=r"All 3 .* task never@0: OSError: no"):
+        run("never@0", "breaks@1", "breaks@3")
+    assert [e.stop for e in run("never@0", "breaks@1", "runs@2")] == ["error", "error", "horizon"]
+
+
+@pytest.mark.parametrize("size", [16, 3, 1])
+def test_halves_that_take_turns_change_nothing(size):
+    tasks = ("wins@3", "runs@5", "loses@2", "breaks@2", "never@0", "grows@9", "bursts@9")
+    settings = {"size": size, "group_size": 2, "budget": 20}
+    assert run(*tasks, halves=2, **settings) == run(*tasks, **settings)
+
+
+def test_one_half_steps_while_the_other_is_answered():
+    met = threading.Barrier(2, timeout=10)  # stepping and answering both have to be here at once
+
+    class Meeting(Parrot):
+        def generate(self, prompts, keys):
+            if self.keys:  # the first half has stepped no one yet
+                met.wait()
+            return super().generate(prompts, keys)
+
+    class MeetingPool(CountingPool):
+        def step(self, actions):
+            if not final.is_set():
+                met.wait()
+            final.set()
+            return super().step(actions)
+
+    final = threading.Event()
+    pool = MeetingPool(2)
+    play(
+        pool,
+        Meeting(),
+        ByteCodec(),
+        [("wins@1", 0), ("wins@1", 1)],
+        max_prompt_tokens=100,
+        seed=0,
+        halves=2,
+    )
+    assert final.is_set()
+
+
+def test_a_failure_of_the_generator_or_of_the_pool_itself_ends_the_rollout():
+    class Broken(Parrot):
+        def generate(self, prompts, keys):
+            raise OSError("engine gone")
+
+    class BrokenPool(CountingPool):
+        def step(self, actions):
+            raise OSError("pool gone")
+
+    for halves in (1, 2):
+        with pytest.raises(OSError, match="engine gone"):
+            run("wins@2", "wins@3", generator=Broken(), halves=halves)
+        with pytest.raises(OSError, match="pool gone"):
+            play(
+                BrokenPool(2),
+                Parrot(),
+                ByteCodec(),
+                assign(["wins@2"], 2),
+                max_prompt_tokens=9,
+                seed=0,
+                halves=halves,
+            )
+
+
+def test_there_are_one_or_two_halves():
+    with pytest.raises(ValueError, match="halves=3"):
+        run("wins@1", halves=3)
 
 
 def test_finished_episodes_leave_the_batch():
