@@ -1,0 +1,70 @@
+"""The optimizer loop of transformers as a clock: one empty batch, one step, is one iteration.
+
+Leaves out what happens in an iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import cast
+
+import torch
+from datasets import Dataset
+from torch.utils.data import DataLoader, SequentialSampler
+from transformers import TrainerControl
+from trl import GRPOTrainer
+
+from milegpo_algo.batch import Row, collate
+from milegpo_algo.config import MultiTurnConfig
+from milegpo_algo.rollout.metrics import Stopwatch
+
+Batch = dict[str, torch.Tensor]
+
+
+class Clock(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
+    """A GRPOTrainer whose data loader only counts iterations."""
+
+    args: MultiTurnConfig
+    control: TrainerControl
+    watch: Stopwatch
+
+    def get_train_dataloader(self) -> DataLoader[dict[str, str]]:
+        """One empty batch per iteration: the tasks are a function of the iteration's number."""
+        return cast(
+            "DataLoader[dict[str, str]]",
+            self._get_dataloader(
+                dataset=self.train_dataset,
+                description="Training",
+                batch_size=1,
+                sampler_fn=SequentialSampler,
+                is_training=True,
+            ),
+        )
+
+    def _log_metrics(self, metrics: dict[str, float]) -> None:
+        for name, value in metrics.items():
+            self._metrics["train"][name].append(value)
+
+    @property
+    def _sharded(self) -> bool:
+        return bool(self._dist.is_zero3 or self._dist.is_fsdp)
+
+    def _collate(self, rows: Sequence[Row]) -> Batch:
+        return collate(rows, self._tokenizer.pad_token_id, self.accelerator.device)
+
+    def _sum_over_processes(self, count: float) -> float:
+        counts = torch.tensor(float(count), device=self.accelerator.device)
+        return float(self.accelerator.reduce(counts, reduction="sum"))
+
+
+def ticks(length: int) -> Dataset:
+    """Rows that only count: transformers wants a data set, the tasks come from the schedule."""
+    return Dataset.from_dict({"prompt": [""] * length})
+
+
+def mean(values: Sequence[float]) -> float:
+    """Mean of the values that are numbers."""
+    known = [value for value in values if not math.isnan(value)]
+    return fmean(known) if known else math.nan
