@@ -15,7 +15,7 @@ and after every ``step``:
 
     task_id             str            stable name of the task instance
     state_id            str            32 hex digits, see ``milegpo_envs.state``
-    state               JSON           what the id hashes, for people
+    state               JSON           what the id hashes, or how it differs from the first state
     admissible_actions  list[str]      sorted, as the environment accepts them
     action_valid        bool           of the action just taken; True after reset
     invalid_reason      str or None

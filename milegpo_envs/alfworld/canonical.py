@@ -1,16 +1,21 @@
-"""Canonical states of ALFWorld: what a state id hashes.
+"""Canonical states of ALFWorld: what a state id hashes, and how a state is shown.
 
     facts         the changing facts, with internal ids: equal exactly where the game can go on
-    equally (default) observation   the last feedback: the anchor of GiGPO's code
-    (arXiv:2505.10978), which confuses many situations graphgpo      feedback, location, held object
-    with its states, objects moved so far, admissible commands
+                  equally (default)
+    observation   the last feedback: the anchor of GiGPO's code (arXiv:2505.10978), which confuses
+                  many situations
+    graphgpo      feedback, location, held object with its states, objects moved so far, admissible
+                  commands
 
-All hold the task id, as facts of different games can look alike. All are JSON-able.
+All hold the task id, as facts of different games can look alike. All are JSON-able. The last two
+are shown as they are hashed. A state of facts is hashed whole, and shown as the facts added to and
+removed from those that the task begins with: the task id stands for these, so both say the same.
 """
 
 import functools
 from collections.abc import Callable, Mapping
 
+from milegpo_envs.alfworld.compiled import Things
 from milegpo_envs.alfworld.engine import EngineStep, Fact
 from milegpo_envs.state import state_id
 
@@ -21,20 +26,34 @@ _STATES = ("isclean", "ishot", "iscool", "istoggled", "issliced")
 
 
 def name_state(
-    canonical: Canonical, task_id: str, first: EngineStep, now: EngineStep
+    canonical: Canonical, task_id: str, first: EngineStep, now: EngineStep, things: Things
 ) -> tuple[str, dict[str, object]]:
-    """The id and the canonical state; a state of facts that was met lately is not hashed again."""
+    """The id and the readable state; a state of facts that was met lately is not written again.
+
+    `things` says what internal ids are called in a readable state of facts.
+    """
     if canonical is facts:
-        name, lines = _named_facts(task_id, now.facts)
-        return name, {"task": task_id, "facts": list(lines)}
+        name, added, removed = _named_facts(task_id, first.facts, now.facts, things)
+        return name, {"task": task_id, "added": list(added), "removed": list(removed)}
     state = canonical(task_id, first, now)
     return state_id(state), state
 
 
 @functools.lru_cache(maxsize=1024)
-def _named_facts(task_id: str, known: frozenset[Fact]) -> tuple[str, tuple[str, ...]]:
-    lines = _lines(known)
-    return state_id({"task": task_id, "facts": lines}), tuple(lines)
+def _named_facts(
+    task_id: str, first: frozenset[Fact], now: frozenset[Fact], things: Things
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The id, and what was added to the first state and removed from it."""
+    added, removed = (
+        tuple(sorted(_said(fact, things.names) for fact in changed))
+        for changed in (now - first, first - now)
+    )
+    return state_id({"task": task_id, "facts": _lines(now)}), added, removed
+
+
+def _said(fact: Fact, names: Mapping[str, str]) -> str:
+    """A fact in the names of the texts: "inreceptacle potato 1, fridge 1"."""
+    return f"{fact[0]} {', '.join([names.get(id, id).strip() for id in fact[1:]])}"
 
 
 def _lines(known: frozenset[Fact]) -> list[str]:
@@ -65,7 +84,7 @@ def graphgpo(task_id: str, first: EngineStep, now: EngineStep) -> dict[str, obje
         "location": where[0],
         "held": [[object, [s for s in _STATES if (s, object) in now.facts]] for object in held],
         "moved": sorted(map(" ".join, moved)),
-        "admissible": list(now.admissible_commands),
+        "admissible": sorted(now.admissible_commands),
     }
 
 

@@ -100,6 +100,29 @@ def compiled(game: Game) -> CompiledGame:
     )
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Things:
+    """What things are called, and which receptacles one stands at; known for every game."""
+
+    names: Mapping[str, str]
+    at: Mapping[str, tuple[str, ...]]  # location -> receptacles there, sorted
+
+
+@functools.lru_cache(maxsize=256)
+def things(game: Game) -> Things:
+    """The things of a game, also of one that cannot be compiled."""
+    try:
+        known = compiled(game)
+    except UnsupportedGame:
+        init = read_problem(game.pddl_problem).init
+        placed = [fact[1:] for fact in init if fact[0] == "receptacleatlocation"]
+        return Things(
+            _names({word for fact in init for word in fact[1:]}),
+            _sorted_groups((place, receptacle) for receptacle, place in placed),
+        )
+    return Things(known.names, known.at)
+
+
 def _locations(pairs: Iterable[tuple[str, ...]]) -> dict[str, str]:
     out: dict[str, str] = {}
     for receptacle, location in pairs:

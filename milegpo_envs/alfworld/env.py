@@ -9,11 +9,12 @@ import gymnasium as gym
 
 from milegpo_envs.alfworld.canonical import CANONICAL, name_state
 from milegpo_envs.alfworld.commands import Read, read_leniently, read_strict
-from milegpo_envs.alfworld.compiled import compiled
+from milegpo_envs.alfworld.compiled import Things, compiled, things
 from milegpo_envs.alfworld.engine import NOTHING_HAPPENS, Engine, EngineStep, UnsupportedGame
 from milegpo_envs.alfworld.fast_engine import FastEngine
 from milegpo_envs.alfworld.folder import FolderGames
 from milegpo_envs.alfworld.games import SPLITS, Game, Games, GeneratedGames
+from milegpo_envs.alfworld.observations import OBSERVATIONS
 from milegpo_envs.alfworld.prompt import PROMPTS
 from milegpo_envs.errors import unknown_name
 from milegpo_envs.prompts import Template
@@ -43,9 +44,11 @@ class ALFWorldEnv(gym.Env[str, str]):
 
     ## Info
 
-    The contract's keys (see `milegpo_envs`), `task_type`, and `rewritten_from`: with
-    `actions="resolve"` the player's own words where another command was executed for them, else
-    None. `invalid_reason` is "not admissible", "ambiguous" or "not text".
+    The contract's keys (see `milegpo_envs`), `task_type`, and where `actions="resolve"` executed
+    another command for the player's words, these as `rewritten_from` and the command as
+    `rewritten_to` (None for both otherwise). `invalid_reason` is "not admissible", "ambiguous" or
+    "not text". A state of facts is shown as what differs from the start of the task (see
+    `canonical`); its id hashes all facts.
 
     ## Tasks
 
@@ -58,6 +61,8 @@ class ALFWorldEnv(gym.Env[str, str]):
         "textworld", or "auto": fast, and textworld for games of an unknown version. state: what
         tells states apart: "facts", "observation" or "graphgpo" (see `canonical`). actions:
         "strict", or "resolve" to read other wordings of one admissible command as that command.
+        observation: "feedback" (what the game says), or "graphgpo" to add location, held object
+        and moved objects (see `observations`).
         size: of generated games: "full" rooms, or "small" ones for tiny policies. task_types: the
         task types to list; None is all six.
 
@@ -79,6 +84,7 @@ class ALFWorldEnv(gym.Env[str, str]):
         engine: str = "auto",
         state: str = "facts",
         actions: str = "strict",
+        observation: str = "feedback",
         size: str = "full",
         task_types: Collection[str] | None = None,
     ) -> None:
@@ -87,6 +93,7 @@ class ALFWorldEnv(gym.Env[str, str]):
             ("engine", engine, ENGINES),
             ("state", state, tuple(CANONICAL)),
             ("way to read actions", actions, tuple(READERS)),
+            ("observation", observation, tuple(OBSERVATIONS)),
         ):
             if value not in valid:
                 raise unknown_name(kind, value, valid)
@@ -100,6 +107,7 @@ class ALFWorldEnv(gym.Env[str, str]):
         self._engine_name = engine
         self._canonical = CANONICAL[state]
         self._read = READERS[actions]
+        self._shown = OBSERVATIONS[observation]
         self._engine: Engine | None = None
         self.observation_space = TextSpace()
         self.action_space = TextSpace()
@@ -113,6 +121,16 @@ class ALFWorldEnv(gym.Env[str, str]):
     def game(self) -> Game:
         """The game being played, for experts and reports; after `reset`."""
         return self._game
+
+    @property
+    def things(self) -> Things:
+        """Names and places in that game; after `reset`."""
+        return self._things
+
+    @property
+    def first(self) -> EngineStep:
+        """The engine's answer to the reset; after `reset`."""
+        return self._first
 
     @property
     def now(self) -> EngineStep:
@@ -140,9 +158,10 @@ class ALFWorldEnv(gym.Env[str, str]):
             ids = self._games.task_ids
             task = ids[int(self.np_random.integers(2**62)) % len(ids)]
         self._game = self._games.game(task)
+        self._things = things(self._game)
         self._engine = start_engine(self._game, self._engine_name, self._engine)
         self._first = self._now = self._engine.reset()
-        return self._now.feedback, self._info(Read(""), None)
+        return self._text(), self._info(Read(""), None)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Send one command."""
@@ -159,7 +178,7 @@ class ALFWorldEnv(gym.Env[str, str]):
             rewritten = action
         won = self._now.won
         info = self._info(read, rewritten)
-        return self._now.feedback, REWARD if won else 0.0, won, False, info
+        return self._text(), REWARD if won else 0.0, won, False, info
 
     def close(self) -> None:
         """Free the engine."""
@@ -167,9 +186,12 @@ class ALFWorldEnv(gym.Env[str, str]):
             self._engine.close()
             self._engine = None
 
+    def _text(self) -> str:
+        return self._shown(self._first, self._now, self._things)
+
     def _info(self, read: Read, rewritten: str | None) -> dict[str, Any]:
         now: EngineStep = self._now
-        name, state = name_state(self._canonical, self._game.id, self._first, now)
+        name, state = name_state(self._canonical, self._game.id, self._first, now, self._things)
         return {
             "task_id": self._game.id,
             "task_type": self._game.task_type,
@@ -179,6 +201,7 @@ class ALFWorldEnv(gym.Env[str, str]):
             "action_valid": read.problem is None,
             "invalid_reason": read.problem,
             "rewritten_from": rewritten,
+            "rewritten_to": None if rewritten is None else read.command,
             "success": now.won,
             "score": float(now.won),
         }

@@ -26,6 +26,7 @@ KEYS = {
     "action_valid": bool,
     "invalid_reason": (str, type(None)),
     "rewritten_from": (str, type(None)),
+    "rewritten_to": (str, type(None)),
     "success": bool,
     "score": float,
 }
@@ -137,6 +138,7 @@ def test_resolving_executes_the_one_command_meant_and_says_so():
         observation, *_, info = env.step(said)
         assert info["action_valid"] is valid
         assert info["rewritten_from"] == (said if valid else None)
+        assert info["rewritten_to"] == (plan[0] if valid else None)
         assert (observation == "Nothing happens.") is not valid
     *_, info = lenient.step(f"  {plan[1]} ")
     assert info["action_valid"]
@@ -164,6 +166,7 @@ def test_unseeded_resets_go_on_through_the_tasks():
         ("engine", "slow", "textworld"),
         ("state", "text", "graphgpo"),
         ("actions", "loose", "resolve"),
+        ("observation", "html", "graphgpo"),
         ("size", "huge", "small"),
         ("task_types", ["cook"], "pick_two_obj_and_place"),
         ("task_types", [], "pick_two_obj_and_place"),
