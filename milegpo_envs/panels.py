@@ -17,11 +17,33 @@ from milegpo_envs.state import canonical_json
 
 
 @dataclass(frozen=True)
+class Coverage:
+    """How many tasks of a split are there, of how many; None where nobody says how many."""
+
+    have: int
+    expected: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        """False if tasks are known to be missing."""
+        return self.expected is None or self.have >= self.expected
+
+    def __str__(self) -> str:
+        return f"{self.have}" if self.expected is None else f"{self.have}/{self.expected}"
+
+
+@dataclass(frozen=True)
 class Panel:
-    """A name and the tasks to play, in order, each once."""
+    """A name and the tasks to play, in order, each once.
+
+    source: where the tasks come from, such as "generated" or "official"; "" if the environment does
+    not say. coverage: of the split that the panel was chosen from.
+    """
 
     name: str
     task_ids: tuple[str, ...]
+    source: str = ""
+    coverage: Coverage | None = None
 
     def __post_init__(self) -> None:
         """Refuse an empty panel and repeated tasks."""
@@ -36,6 +58,19 @@ class Panel:
         ids = canonical_json(self.task_ids).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(ids, digest_size=8).hexdigest()
 
+    @property
+    def data(self) -> str:
+        """The source and, unless tasks are made to order, how much of the split is there.
+
+        For result rows and titles: "generated", "official 134/134", "official 132/134".
+        """
+        coverage = "" if self.coverage is None else str(self.coverage)
+        return " ".join(part for part in (self.source, coverage) if part)
+
+    def describe(self) -> dict[str, str | int]:
+        """Return what a result row says of its panel."""
+        return {"name": self.name, "hash": self.hash, "size": len(self.task_ids)}
+
 
 @runtime_checkable
 class HasTasks(Protocol):
@@ -43,6 +78,21 @@ class HasTasks(Protocol):
 
     def task_ids(self) -> Sequence[str]:
         """List the ids that ``reset(options={"task": id})`` takes."""
+        ...
+
+
+@runtime_checkable
+class HasSource(Protocol):
+    """An environment that says where its tasks come from, and how many of the split are there."""
+
+    @property
+    def source(self) -> str:
+        """Such as "generated" or "official"."""
+        ...
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """None where tasks are made to order."""
         ...
 
 
@@ -73,11 +123,12 @@ def panel_of(
     if not isinstance(base, HasTasks):
         raise TypeError(f"{base} lists no tasks: give it a method task_ids() -> Sequence[str].")
     ordered = _in_turns(base.task_ids(), by)
-    if size is None:
-        return Panel(name, tuple(ordered))
-    if not 1 <= size <= len(ordered):
+    if size is not None and not 1 <= size <= len(ordered):
         raise ValueError(f"Panel {name!r} cannot have {size} tasks: the split has {len(ordered)}.")
-    return Panel(name, tuple(ordered[:size]))
+    chosen = tuple(ordered[:size])
+    if not isinstance(base, HasSource):
+        return Panel(name, chosen)
+    return Panel(name, chosen, base.source, base.coverage)
 
 
 def _in_turns(task_ids: Sequence[str], by: Callable[[str], str] | None) -> list[str]:

@@ -17,6 +17,7 @@ from milegpo_envs.alfworld.games import SPLITS, Game, Games, GeneratedGames
 from milegpo_envs.alfworld.observations import OBSERVATIONS
 from milegpo_envs.alfworld.prompt import PROMPTS
 from milegpo_envs.errors import unknown_name
+from milegpo_envs.panels import Coverage
 from milegpo_envs.prompts import Template
 from milegpo_envs.spaces import TextSpace
 
@@ -64,11 +65,12 @@ class ALFWorldEnv(gym.Env[str, str]):
         observation: "feedback" (what the game says), or "graphgpo" to add location, held object
         and moved objects (see `observations`).
         size: of generated games: "full" rooms, or "small" ones for tiny policies. task_types: the
-        task types to list; None is all six.
+        task types to list; None is all six. allow_partial: play a folder's split that lacks games;
+        results then say, for instance, 132/134 (`coverage`).
 
     Raises:
         UnknownName: for a value that is not among those above. DataMissing: if `data` holds no
-        games of the split.
+        games of the split, or fewer than it should.
 
     ## Version history
 
@@ -87,6 +89,7 @@ class ALFWorldEnv(gym.Env[str, str]):
         observation: str = "feedback",
         size: str = "full",
         task_types: Collection[str] | None = None,
+        allow_partial: bool = False,
     ) -> None:
         for kind, value, valid in (
             ("split", split, SPLITS),
@@ -102,7 +105,7 @@ class ALFWorldEnv(gym.Env[str, str]):
         self._games: Games = (
             GeneratedGames(split, size, task_types)
             if data is None
-            else FolderGames(data, split, task_types)
+            else FolderGames(data, split, task_types, allow_partial)
         )
         self._engine_name = engine
         self._canonical = CANONICAL[state]
@@ -136,6 +139,16 @@ class ALFWorldEnv(gym.Env[str, str]):
     def now(self) -> EngineStep:
         """The engine's last answer, hidden facts included; after `reset`."""
         return self._now
+
+    @property
+    def source(self) -> str:
+        """Whose games these are: "generated", "official", or "folder" for other folders."""
+        return self._games.source
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """How many games of the split a folder holds, of how many; None for games made here."""
+        return self._games.coverage
 
     def task_ids(self) -> tuple[str, ...]:
         """The tasks of the split, in a fixed order."""

@@ -1,9 +1,10 @@
-"""Games in the official layout: `json_2.1.1/{split}/{task}/{trial}/{game.tw-pddl,traj_data.json}`.
+"""Games in folders: `json_2.1.1/{split}/{task}/{trial}/{game.tw-pddl,traj_data.json}`, or others.
 
-`read_folder` lists a split with the official filters: no `movable` and no `Sliced` task, one of the
-selected task types, a game file with `solvable: true`. What is left out is counted by reason, and
-the order is that of the sorted paths, not of the disk. `write_game` writes a generated game so that
-alfworld itself can play it.
+Three layouts are read: what $ALFWORLD_DATA names (or the folder `json_2.1.1` in it); a folder with
+split folders; and a folder with games anywhere below it, which are its train split. `index` says
+which games count. A split of the first layout must hold the official number of games, one with a
+manifest what that says; other folders hold what they hold. `write_game` writes a generated game so
+that alfworld itself can play it.
 """
 
 import functools
@@ -13,123 +14,132 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from milegpo_envs.alfworld.games import SPLITS, Game, Params, check_task_types
+from milegpo_envs.alfworld.games import COUNTS, SPLITS, TASK_TYPES, Game, Params, check_task_types
+from milegpo_envs.alfworld.index import (
+    GAME_FILE,
+    TRAJECTORY_FILE,
+    Listing,
+    read_folder,
+    read_object,
+)
+from milegpo_envs.alfworld.manifest import read_manifest
 from milegpo_envs.alfworld.versions import goal_sentence
 from milegpo_envs.errors import DataMissing, unknown_name
+from milegpo_envs.panels import Coverage
 
 RELEASE = "json_2.1.1"
-GAME_FILE, TRAJECTORY_FILE, STATE_FILE = "game.tw-pddl", "traj_data.json", "initial_state.pddl"
+STATE_FILE = "initial_state.pddl"
+GET_IT = "Run: python -m scripts.download_data alfworld"
 
 
 @dataclass(frozen=True)
-class Listing:
-    """The playable games below a folder, by path relative to it, and why others are not."""
+class Place:
+    """Where a split is. base: the folder of a manifest. official: in the official layout."""
 
     root: Path
-    task_types: Mapping[str, str]  # task id -> task type, in sorted order of the ids
-    skipped: Mapping[str, int]  # reason -> number of games
+    base: Path
+    official: bool
 
 
 class FolderGames:
     """The games of a split in a folder, as an environment asks for them; ids are relative paths.
 
     Args:
-        data: what $ALFWORLD_DATA names, or its folder `json_2.1.1`. split: one of the official
-        three. task_types: the types to keep; None keeps all six.
+        data: see the module's docstring. split: one of the official three. task_types: the types to
+        keep; None keeps all six. allow_partial: take a split that lacks games.
 
     Raises:
-        DataMissing: there is no such folder, or no playable game in it.
+        DataMissing: there is no such folder, no playable game in it, fewer than there should be, or
+        others than its manifest says.
     """
 
     def __init__(
-        self, data: str | os.PathLike[str], split: str, task_types: Collection[str] | None = None
+        self,
+        data: str | os.PathLike[str],
+        split: str,
+        task_types: Collection[str] | None = None,
+        allow_partial: bool = False,
     ) -> None:
-        if split not in SPLITS:
-            raise unknown_name("split", split, SPLITS)
         wanted = check_task_types(task_types)
-        listing = read_folder(split_folder(Path(data), split))
+        place = find_split(Path(data), split)
+        listing = read_folder(place.root)
+        manifest = read_manifest(place.base)
+        self.root = place.root
+        self.source = manifest.source if manifest else "official" if place.official else "folder"
         other = sum(task_type not in wanted for task_type in listing.task_types.values())
-        self.root = listing.root
         self.skipped = dict(listing.skipped) | ({"task type not selected": other} if other else {})
         self.task_ids = tuple(id for id, kind in listing.task_types.items() if kind in wanted)
+        self._known = frozenset(self.task_ids)
+        left_out = ", ".join(f"{n} {reason}" for reason, n in self.skipped.items())
         if not self.task_ids:
-            left_out = ", ".join(f"{n} {reason}" for reason, n in sorted(self.skipped.items()))
             raise DataMissing(f"No playable ALFWorld game in {self.root} ({left_out or 'empty'}).")
+
+        told = manifest.splits.get(split) if manifest else None
+        counts: Mapping[str, int] | None = told.games if told else None
+        if manifest is None and place.official:
+            counts = dict(zip(TASK_TYPES, COUNTS[split], strict=True))
+        expected = sum(counts[kind] for kind in wanted) if counts else None
+        coverage = Coverage(len(self.task_ids), expected)
+        self.coverage: Coverage | None = coverage
+        if not (coverage.complete or allow_partial):
+            raise DataMissing(
+                f"{self.root} holds {coverage.have:,} of {expected:,} games "
+                f"(left out: {left_out or 'none'}). {GET_IT} - or pass allow_partial=True, and "
+                f"results will say {coverage}."
+            )
+        if told and Counter(listing.task_types.values()) == Counter(told.games):
+            _check_contents(listing, told.digest, place.base)
 
     def game(self, task_id: str) -> Game:
         """Load one of `task_ids`; raises UnknownName for any other."""
-        if task_id not in self.task_ids:
+        if task_id not in self._known:
             raise unknown_name("task", task_id, self.task_ids)
         return load_game(self.root, task_id)
 
 
-def split_folder(data: Path, split: str) -> Path:
-    """Where a split's games are below `data`."""
-    places = (data / RELEASE / split, data / split)
-    for place in places:
-        if place.is_dir():
-            return place
+def _check_contents(listing: Listing, digest: str, base: Path) -> None:
+    if listing.digest != digest:
+        raise DataMissing(
+            f"The games in {listing.root} are not those of its manifest: digest {listing.digest}, "
+            f"not {digest}. Make the folder anew, or delete {base / 'manifest.json'} if they were "
+            "changed on purpose."
+        )
+
+
+def find_split(data: Path, split: str) -> Place:
+    """Find a split's games below `data`.
+
+    Raises:
+        UnknownName: there is no such split. DataMissing: it is not there.
+    """
+    if split not in SPLITS:
+        raise unknown_name("split", split, SPLITS)
+    for base in (data / RELEASE, data):
+        if (base / split).is_dir():
+            return Place(base / split, base, official=base.resolve().name == RELEASE)
+    official = (data / RELEASE).is_dir() or data.resolve().name == RELEASE
+    divided = official or any((data / other).is_dir() for other in SPLITS)
+    if data.is_dir() and not divided and read_folder(data).entries:
+        if split == "train":
+            return Place(data, data, official=False)
+        raise DataMissing(f"{data} has no folder {split!r}: all its games are split 'train'.")
     raise DataMissing(
-        f"No ALFWorld games in {data}: neither {places[0]} nor {places[1]} is a folder. Run "
-        "alfworld-download and pass the folder it filled, or leave data=None for generated games."
+        f"No ALFWorld games in {data}: neither {data / RELEASE / split} nor {data / split} is a "
+        f"folder. {GET_IT} --to {data} - or leave data=None for generated games."
     )
 
 
-@functools.lru_cache(maxsize=16)
-def read_folder(root: Path) -> Listing:
-    """List the playable games below a folder; once a process, as 3,553 games take a while."""
-    task_types: dict[str, str] = {}
-    skipped: Counter[str] = Counter()
-    for folder, _, files in os.walk(root):
-        if TRAJECTORY_FILE not in files:
-            skipped["no traj_data.json"] += GAME_FILE in files
-            continue
-        task_id = Path(folder).relative_to(root).as_posix()
-        kind, reason = _judge(Path(folder), task_id)
-        if reason:
-            skipped[reason] += 1
-        else:
-            task_types[task_id] = kind
-    return Listing(root, dict(sorted(task_types.items())), {r: n for r, n in skipped.items() if n})
-
-
-def _judge(folder: Path, task_id: str) -> tuple[str, str]:
-    """The task type of a game and why it is left out, "" if it is not."""
-    if "movable" in task_id:
-        return "", "movable receptacle"
-    if "Sliced" in task_id:
-        return "", "sliced object"
-    try:
-        kind = str(_json(folder / TRAJECTORY_FILE)["task_type"])
-    except (ValueError, KeyError, TypeError):
-        return "", "unreadable traj_data.json"
-    try:
-        check_task_types((kind,))
-    except ValueError:
-        return kind, "unknown task type"
-    if not (folder / GAME_FILE).is_file():
-        return kind, "no game file"
-    try:
-        game = _json(folder / GAME_FILE)
-        complete = all(
-            isinstance(game[key], str) for key in ("pddl_domain", "grammar", "pddl_problem")
-        )
-    except (ValueError, KeyError, TypeError):
-        complete = False
-    if not complete:
-        return kind, "unreadable game file"
-    if "solvable" not in game:
-        return kind, "no solvable key"
-    return kind, "" if game["solvable"] is True else "unsolvable"
-
-
+@functools.lru_cache(maxsize=256)
 def load_game(root: Path, task_id: str) -> Game:
-    """Read a game and what its task is about."""
+    """Read a game and what its task is about; files must not change while they are played.
+
+    Raises:
+        DataMissing: it cannot be read.
+    """
     try:
-        data = _json(root / task_id / GAME_FILE)
-        trajectory = _json(root / task_id / TRAJECTORY_FILE)
+        data = read_object((root / task_id / GAME_FILE).read_bytes())
+        trajectory = read_object((root / task_id / TRAJECTORY_FILE).read_bytes())
         params = trajectory["pddl_params"]
         return Game(
             id=task_id,
@@ -143,12 +153,15 @@ def load_game(root: Path, task_id: str) -> Game:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataMissing(
-            f"Cannot read the ALFWorld game in {root / task_id}: {error!r}"
+            f"Cannot read the ALFWorld game in {root / task_id}: {error!r}. {GET_IT}"
         ) from error
 
 
-def write_game(data: Path, split: str, game: Game) -> Path:
-    """Write a game in the official layout below `data`; returns its folder."""
+def write_game(data: Path, split: str, game: Game, plan: Collection[str] = ()) -> Path:
+    """Write a game in the official layout below `data`; returns its folder.
+
+    plan: commands that win it, the file's walkthrough.
+    """
     params = game.params
     target = params.parent_target or params.toggle_target
     task = f"{game.task_type}-{params.object_target}-None-{target}-{game.scene}"
@@ -160,7 +173,7 @@ def write_game(data: Path, split: str, game: Game) -> Path:
         "grammar": game.grammar,
         "pddl_problem": game.pddl_problem,
         "solvable": True,
-        "walkthrough": None,
+        "walkthrough": list(plan) or None,
     }
     trajectory = {
         "task_id": trial,
@@ -179,10 +192,3 @@ def write_game(data: Path, split: str, game: Game) -> Path:
     (folder / TRAJECTORY_FILE).write_text(json.dumps(trajectory), encoding="utf-8")
     (folder / STATE_FILE).write_text(game.pddl_problem, encoding="utf-8")
     return folder
-
-
-def _json(file: Path) -> dict[str, Any]:  # Any: checked field by field where it is read
-    value = json.loads(file.read_text(encoding="utf-8"))
-    if not isinstance(value, dict):
-        raise TypeError(f"{file.name} holds no JSON object.")
-    return value

@@ -23,6 +23,7 @@ from milegpo_envs.alfworld.problem import goal_sentences, problem_pddl
 from milegpo_envs.alfworld.rooms import TEST_ROOMS, UNSEEN_ROOMS, room
 from milegpo_envs.alfworld.worlds import LOOK, Ask, asks, furnish_full, furnish_small
 from milegpo_envs.errors import unknown_name
+from milegpo_envs.panels import Coverage
 
 GENERATOR = "gen1"
 SIZES = ("full", "small")
@@ -45,9 +46,11 @@ _ATTEMPTS = 200
 
 
 class Games(Protocol):
-    """A list of games, generated or loaded."""
+    """A list of games, generated or loaded; source and coverage as `ALFWorldEnv` has them."""
 
     task_ids: tuple[str, ...]
+    source: str
+    coverage: Coverage | None
 
     def game(self, task_id: str) -> "Game":
         """The game of a task id; raises UnknownName for one that is not listed."""
@@ -154,6 +157,8 @@ class GeneratedGames:
     def __init__(
         self, split: str, size: str = "full", task_types: Collection[str] | None = None
     ) -> None:
+        self.source = "generated"
+        self.coverage: Coverage | None = None
         self.task_ids = task_ids(split, size, task_types)
         self._known = frozenset(self.task_ids)
 

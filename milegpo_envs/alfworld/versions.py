@@ -66,6 +66,22 @@ def goal_sentence(grammar: str) -> str:
     return str(json.loads(f'"{found.group(1)}"')) if found else ""
 
 
+def release_of(grammar: str) -> str:
+    """Which data the wording is of, whatever the goal sentence.
+
+    "2.1.1" (put X in/on Y), "2.1.2" (move X to Y, help as plain text), "0.4.2" (as in the wheel of
+    that version), or "unknown".
+    """
+    if _TASK.search(grammar) is None or grammar_digest(grammar) != GRAMMAR_DIGEST:
+        return "unknown"
+    put_old, said_old, _ = (old in grammar for old, _ in _SPELLINGS)
+    if put_old != said_old:
+        return "unknown"
+    if put_old:
+        return "2.1.1"
+    return "0.4.2" if _HELP_ALTERNATIVE.search(grammar) else "2.1.2"
+
+
 @functools.lru_cache(maxsize=256)
 def wording(grammar: str) -> Wording:
     """Read what varies in a grammar.

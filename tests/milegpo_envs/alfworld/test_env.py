@@ -213,24 +213,31 @@ def test_auto_falls_back_to_textworld_for_an_unknown_grammar(tmp_path):
     game = games.generate(SMALL[0])
     words = ("You are not carrying anything.", "Your hands are empty.")
     write_game(tmp_path, "train", replace(game, grammar=game.grammar.replace(*words)))
-    env = gym.make("milegpo/ALFWorld-v0", data=tmp_path)
+    env = gym.make("milegpo/ALFWorld-v0", data=tmp_path, allow_partial=True)
     env.reset(seed=0)
     observation, *_ = env.step("inventory")
     assert observation == "Your hands are empty."
     env.close()
     with pytest.raises(UnsupportedGame):
-        gym.make("milegpo/ALFWorld-v0", data=tmp_path, engine="fast").reset(seed=0)
+        gym.make("milegpo/ALFWorld-v0", data=tmp_path, engine="fast", allow_partial=True).reset(
+            seed=0
+        )
 
 
 def test_a_folder_of_official_games_is_played_by_relative_path(tmp_path):
     for task in SMALL[:3]:
         write_game(tmp_path, "valid_seen", games.generate(task))
-    env = gym.make("milegpo/ALFWorld-v0", data=str(tmp_path), split="valid_seen")
+    with pytest.raises(DataMissing, match="3 of 140"):
+        gym.make("milegpo/ALFWorld-v0", data=str(tmp_path), split="valid_seen")
+    env = gym.make(
+        "milegpo/ALFWorld-v0", data=str(tmp_path), split="valid_seen", allow_partial=True
+    )
+    assert (env.unwrapped.source, str(env.unwrapped.coverage)) == ("official", "3/140")
     tasks = env.unwrapped.task_ids()
     assert len(tasks) == 3
     _, info = env.reset(options={"task": tasks[1]})
     assert info["task_id"] == tasks[1]
-    with pytest.raises(DataMissing, match="alfworld-download"):
+    with pytest.raises(DataMissing, match="download_data alfworld"):
         gym.make("milegpo/ALFWorld-v0", data=tmp_path, split="train")
     with pytest.raises(UnknownName, match="full"):
         gym.make("milegpo/ALFWorld-v0", data=tmp_path, split="valid_seen", size="small")

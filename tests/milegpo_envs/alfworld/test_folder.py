@@ -3,7 +3,9 @@ import json
 import pytest
 
 from milegpo_envs.alfworld import games
-from milegpo_envs.alfworld.folder import FolderGames, load_game, read_folder, write_game
+from milegpo_envs.alfworld.folder import FolderGames, find_split, load_game, write_game
+from milegpo_envs.alfworld.index import read_folder
+from milegpo_envs.alfworld.manifest import Manifest, Split, write_manifest
 from milegpo_envs.errors import DataMissing, UnknownName
 
 TASKS = games.task_ids("valid_seen", "small")
@@ -64,13 +66,13 @@ def test_the_official_filters_leave_out_and_count_by_reason(data):
 
 def test_task_types_are_selected_and_counted(data):
     wanted = games.generate(TASKS[0]).task_type
-    chosen = FolderGames(data, "train", [wanted])
+    chosen = FolderGames(data, "train", [wanted], allow_partial=True)
     assert len(chosen.task_ids) + chosen.skipped["task type not selected"] == 3
     assert {chosen.game(id).task_type for id in chosen.task_ids} == {wanted}
 
 
 def test_a_written_game_is_read_back_whole(data):
-    listed = FolderGames(data, "train")
+    listed = FolderGames(data, "train", allow_partial=True)
     for task in TASKS[:3]:
         written = games.generate(task)
         [read] = [
@@ -82,11 +84,13 @@ def test_a_written_game_is_read_back_whole(data):
 
 
 def test_the_folder_of_the_release_may_be_named_itself(data):
-    assert FolderGames(data / "json_2.1.1", "train").task_ids == FolderGames(data, "train").task_ids
+    inside = FolderGames(data / "json_2.1.1", "train", allow_partial=True)
+    assert inside.task_ids == FolderGames(data, "train", allow_partial=True).task_ids
+    assert inside.source == "official"
 
 
 def test_missing_games_are_reported_with_the_remedy(data, tmp_path):
-    with pytest.raises(DataMissing, match="alfworld-download"):
+    with pytest.raises(DataMissing, match="download_data alfworld"):
         FolderGames(data, "valid_unseen")
     empty = tmp_path / "else" / "train"
     empty.mkdir(parents=True)
@@ -95,6 +99,74 @@ def test_missing_games_are_reported_with_the_remedy(data, tmp_path):
     with pytest.raises(UnknownName, match="valid_unseen"):
         FolderGames(data, "dev")
     with pytest.raises(UnknownName):
-        FolderGames(data, "train").game("nowhere")
+        FolderGames(data, "train", allow_partial=True).game("nowhere")
     with pytest.raises(DataMissing, match="truncated"):
         load_game(data / "json_2.1.1" / "train", "truncated/trial_1")
+
+
+def test_a_split_with_fewer_games_than_officially_is_refused_unless_asked_for(data):
+    with pytest.raises(
+        DataMissing, match=r"3 of 3,553 games.*no solvable key.*allow_partial=True.*3/3553"
+    ):
+        FolderGames(data, "train")
+    listed = FolderGames(data, "train", allow_partial=True)
+    assert str(listed.coverage) == "3/3553"
+    assert not listed.coverage.complete
+    assert listed.source == "official"
+    kind = games.generate(TASKS[0]).task_type
+    expected = games.COUNTS["train"][games.TASK_TYPES.index(kind)]
+    assert FolderGames(data, "train", [kind], True).coverage.expected == expected
+
+
+def test_a_manifest_says_what_should_be_there(data):
+    base = data / "json_2.1.1"
+    listing = read_folder.__wrapped__(base / "train")
+    counts = {t: list(listing.task_types.values()).count(t) for t in games.TASK_TYPES}
+
+    def claim(counts, digest):
+        write_manifest(base, Manifest("generated", "test", {"train": Split(counts, digest)}))
+
+    claim(counts, listing.digest)
+    listed = FolderGames(data, "train")
+    assert (listed.source, str(listed.coverage)) == ("generated", "3/3")
+    claim(counts, "0" * 16)
+    with pytest.raises(DataMissing, match="not those of its manifest"):
+        FolderGames(data, "train")
+    kind = games.generate(TASKS[0]).task_type
+    claim(counts | {kind: counts[kind] + 2}, listing.digest)
+    with pytest.raises(DataMissing, match="3 of 5 games"):
+        FolderGames(data, "train")
+    assert str(FolderGames(data, "train", None, True).coverage) == "3/5"
+    (base / "manifest.json").write_text("{")
+    with pytest.raises(DataMissing, match=r"manifest\.json cannot be read"):
+        FolderGames(data, "train", None, True)
+
+
+def test_any_folder_with_games_is_a_train_split_and_nothing_else(tmp_path):
+    written = write_game(tmp_path / "data", "train", games.generate(TASKS[0]))
+    written.parent.rename(tmp_path / "mine")
+    listed = FolderGames(tmp_path, "train")
+    assert (listed.source, str(listed.coverage)) == ("folder", "1")
+    assert listed.coverage.complete
+    assert listed.game(listed.task_ids[0]).task_type == games.generate(TASKS[0]).task_type
+    with pytest.raises(DataMissing, match="split 'train'"):
+        FolderGames(tmp_path, "valid_unseen")
+
+
+def test_split_folders_of_another_name_have_no_expected_number(tmp_path):
+    write_game(tmp_path, "train", games.generate(TASKS[0]))
+    (tmp_path / "json_2.1.1").rename(tmp_path / "mine")
+    listed = FolderGames(tmp_path / "mine", "train")
+    assert (listed.source, listed.coverage.expected) == ("folder", None)
+    with pytest.raises(DataMissing, match="valid_seen"):
+        FolderGames(tmp_path / "mine", "valid_seen")
+    with pytest.raises(UnknownName, match="valid_unseen"):
+        find_split(tmp_path / "mine", "test")
+
+
+def test_each_game_left_out_is_listed_with_its_reason(data):
+    left_out = read_folder.__wrapped__(data / "json_2.1.1" / "train").left_out
+    assert list(left_out) == sorted(left_out)
+    assert left_out["truncated/trial_1"] == "unreadable game file"
+    assert left_out["no-key/trial_1"] == "no solvable key"
+    assert left_out["no-game/trial_1"] == "no game file"
