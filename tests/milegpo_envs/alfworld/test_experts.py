@@ -14,7 +14,7 @@ from milegpo_envs.alfworld.experts import (
 )
 from milegpo_envs.alfworld.fast_engine import FastEngine
 from milegpo_envs.alfworld.handcoded import HandCodedExpert
-from tests.milegpo_envs.alfworld.old_grammars import in_old_words
+from milegpo_envs.alfworld.old_wordings import in_old_words
 
 
 def some(size, each, split="train"):

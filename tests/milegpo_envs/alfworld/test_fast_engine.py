@@ -7,8 +7,8 @@ from milegpo_envs.alfworld.compiled import compiled
 from milegpo_envs.alfworld.engine import NOTHING_HAPPENS, UnsupportedGame
 from milegpo_envs.alfworld.experts import shortest_plan
 from milegpo_envs.alfworld.fast_engine import FastEngine
-from tests.milegpo_envs.alfworld.old_grammars import in_old_words, with_plain_help
-from tests.milegpo_envs.alfworld.walks import walk
+from milegpo_envs.alfworld.old_wordings import in_old_words, with_plain_help
+from milegpo_envs.alfworld.parity import walk
 
 COOL = games.task_ids("train", "small", ["pick_cool_then_place_in_recep"])[0]
 LOOK = games.task_ids("train", "small", ["look_at_obj_in_light"])[0]

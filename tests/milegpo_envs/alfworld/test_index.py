@@ -157,7 +157,7 @@ def test_an_index_can_be_built_by_a_program_without_a_main_guard(written, tmp_pa
 
 
 def test_every_wording_is_told_apart(tmp_path):
-    from tests.milegpo_envs.alfworld.old_grammars import in_old_words, with_plain_help
+    from milegpo_envs.alfworld.old_wordings import in_old_words, with_plain_help
 
     game = games.generate(TASKS[0])
     for number, other in enumerate((game, in_old_words(game), with_plain_help(game))):

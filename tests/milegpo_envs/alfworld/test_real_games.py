@@ -11,8 +11,8 @@ from milegpo_envs.alfworld.experts import shortest_plan
 from milegpo_envs.alfworld.fast_engine import FastEngine
 from milegpo_envs.alfworld.folder import load_game, read_folder
 from milegpo_envs.alfworld.handcoded import HandCodedExpert
+from milegpo_envs.alfworld.parity import walk
 from milegpo_envs.alfworld.textworld_engine import TextWorldEngine
-from tests.milegpo_envs.alfworld.walks import walk
 
 GAMES = Path(__file__).parents[4] / "shared" / "data" / "alfworld" / "games"
 RELEASES = ("single", "pseudo211", "pseudo212")
