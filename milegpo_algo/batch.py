@@ -37,6 +37,11 @@ class Row:
         old_logprobs: of the policy that sampled, as the loss uses them [C].
         ref_logprobs: of the reference policy [C]; None without a KL term.
         counts: False for a row that only fills up a process's share: its mask is 0 everywhere.
+        trains: False for a row that the mean counts and the loss leaves out.
+        token_advantages: credit of each token [C], in place of `advantage`.
+        importance: weight of each token [C]: probability when trained / when sampled, truncated.
+        values: of a critic before each token [C].
+        returns: what they should have been [C].
     """
 
     prompt: Tokens
@@ -46,6 +51,11 @@ class Row:
     old_logprobs: Floats | None = None
     ref_logprobs: Floats | None = None
     counts: bool = True
+    trains: bool = True
+    token_advantages: Floats | None = None
+    importance: Floats | None = None
+    values: Floats | None = None
+    returns: Floats | None = None
 
     @property
     def order(self) -> tuple[int, bytes, int]:
@@ -117,15 +127,35 @@ def collate(rows: Sequence[Row], pad_id: int, device: torch.device) -> dict[str,
         ),
         "completion_ids": _padded([row.completion for row in rows], width, pad_id),
         "completion_mask": mask,
-        "advantages": np.array([row.advantage for row in rows], dtype=np.float32),
+        "advantages": _advantages(rows, mask),
     }
-    old = [row.old_logprobs for row in rows if row.old_logprobs is not None]
-    if len(old) == len(rows):
-        arrays["old_per_token_logps"] = _padded(old, width, 0.0) * mask.astype(np.float32)
-    ref = [row.ref_logprobs for row in rows if row.ref_logprobs is not None]
-    if len(ref) == len(rows):
-        arrays["ref_per_token_logps"] = _padded(ref, width, 0.0) * mask.astype(np.float32)
+    columns = {
+        "old_per_token_logps": [row.old_logprobs for row in rows],
+        "ref_per_token_logps": [row.ref_logprobs for row in rows],
+        "old_values": [row.values for row in rows],
+        "returns": [row.returns for row in rows],
+    }
+    for name, column in columns.items():
+        known = [values for values in column if values is not None]
+        if len(known) == len(rows):
+            # not times the mask: what is masked may be infinite
+            arrays[name] = np.where(mask, _padded(known, width, 0.0), np.float32(0.0))
     return {name: torch.as_tensor(array, device=device) for name, array in arrays.items()}
+
+
+def _advantages(rows: Sequence[Row], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+    """One advantage a row (B,), or one a token (B, C), 0 where masked."""
+    per_row = np.array([row.advantage for row in rows], dtype=np.float32)
+    if all(row.token_advantages is None and row.importance is None for row in rows):
+        return per_row
+    per_token = np.repeat(per_row[:, None], mask.shape[1], axis=1)
+    for i, row in enumerate(rows):
+        if row.token_advantages is not None:
+            per_token[i, : len(row.completion)] = row.token_advantages
+        if row.importance is not None:
+            # Every surrogate is linear in the advantage, so a weight on it is one on the loss.
+            per_token[i, : len(row.completion)] *= row.importance
+    return np.where(mask, per_token, np.float32(0.0))
 
 
 def _padded(
@@ -141,6 +171,8 @@ def _padded(
 def padding(shares: Sequence[Sequence[Row]], size: int) -> float:
     """Share of padding among the token slots of all micro-batches of at most `size` rows."""
     pieces = [piece for share in shares for piece in microbatches(share, size)]
+    if not pieces:
+        return 0.0
     slots = sum(
         len(piece)
         * (max(len(row.prompt) for row in piece) + max(len(row.completion) for row in piece))
@@ -162,3 +194,50 @@ def guard_reference(reference: Floats, old: Floats, limit: float) -> tuple[Float
     held = np.clip(np.nan_to_num(x, nan=0.0, posinf=limit, neginf=_LOWEST), _LOWEST, limit)
     fits = (x >= _LOWEST) & (x <= limit)
     return np.where(fits, reference, old + held).astype(np.float32), int((~fits).sum())
+
+
+def truncated_importance(old: Floats, sampled: Floats, cap: float) -> tuple[Floats, int]:
+    """Weights min(p / q, cap) of tokens [C], and how many could not be told.
+
+    p is the probability under the policy as it is trained, q that with which the engine sampled
+    (truncated importance sampling, arXiv:2504.11914 and verl's `token_truncate`). Where either is
+    not a number the weight is exactly 1.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        weight = np.minimum(np.exp(old - sampled), np.float32(cap))
+    known = np.isfinite(old) & np.isfinite(sampled)
+    return np.where(known, weight, np.float32(1.0)).astype(np.float32), int((~known).sum())
+
+
+def shares(
+    rows: Sequence[Row], size: int, seed: int, iteration: int, world: int, rank: int
+) -> list[Share]:
+    """This process's part of every mini-batch of an iteration."""
+    return [
+        Share.of(part, world, rank) for part in minibatches(rows, size, seed, iteration) if part
+    ]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A process's part of a mini-batch, and what the whole of it counts.
+
+    Attributes:
+        rows: to train on, in `Row.order`, fillers included.
+        tokens: of all processes' rows, trained on or not.
+        count: number of those rows.
+    """
+
+    rows: list[Row]
+    tokens: int
+    count: int
+
+    @classmethod
+    def of(cls, minibatch: Sequence[Row], world: int, rank: int) -> Share:
+        """Deal the rows that train; see `deal`."""
+        trained = [row for row in minibatch if row.trains]
+        return cls(
+            rows=deal(trained, world, rank) if trained else [],
+            tokens=sum(row.tokens for row in minibatch),
+            count=sum(row.counts for row in minibatch),
+        )

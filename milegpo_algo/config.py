@@ -44,6 +44,13 @@ _WITHOUT_MEANING: Mapping[str, tuple[object, str]] = {
     "repetition_penalty": (1.0, "the loss needs log-probs of the whole distribution"),
 }
 
+_CHOICES: Mapping[str, tuple[object, ...]] = {
+    "importance_correction": (None, "none", "token_truncate"),
+    "critic": ("separate", "shared"),
+    "final_checkpoint": ("last", "best"),
+    "rollout_halves": (1, 2),
+}
+
 
 @dataclass
 class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
@@ -133,6 +140,84 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
             "the term is 10, where verl cuts it."
         },
     )
+    importance_correction: str | None = field(
+        default=None,
+        metadata={
+            "help": "Weighs each token by its probability when trained over that when sampled: "
+            "'token_truncate', cut at importance_cap, or 'none'. None: 'token_truncate' where an "
+            "engine of its own samples (use_vllm) and old log-probs are recomputed."
+        },
+    )
+    importance_cap: float = field(
+        default=2.0, metadata={"help": "Largest weight of importance_correction."}
+    )
+    dynamic_sampling_rounds: int = field(
+        default=1,
+        metadata={
+            "help": "Rounds of rollouts an iteration may take to find groups whose returns differ: "
+            "those whose returns are equal are replaced by fresh tasks, but not in the last round. "
+            "1 replaces none; the papers' dynamic sampling is 10."
+        },
+    )
+    degenerate_kl: bool = field(
+        default=True,
+        metadata={
+            "help": "Whether rows without advantage of groups with equal returns are trained on, "
+            "by the KL term alone. They count in the mean either way."
+        },
+    )
+    flat_patience: int = field(
+        default=10,
+        metadata={
+            "help": "Stop after so many iterations in a row that had nothing to learn from: no "
+            "advantage, or every reply cut, or every ratio clipped. 0: never."
+        },
+    )
+    critic: str = field(
+        default="separate",
+        metadata={
+            "help": "Of estimators that need values: a model of its own ('separate'), or a value "
+            "head on the policy's last hidden states ('shared')."
+        },
+    )
+    critic_model: str | None = field(
+        default=None,
+        metadata={"help": "Where a separate critic starts from; None: where the policy does."},
+    )
+    critic_learning_rate: float = field(
+        default=1e-5, metadata={"help": "Of a separate critic, or of the value head."}
+    )
+    value_clip: float = field(
+        default=0.5, metadata={"help": "A value moves at most so far from its old one per update."}
+    )
+    value_coefficient: float = field(
+        default=0.1, metadata={"help": "Weight of a shared critic's loss beside the policy's."}
+    )
+    final_checkpoint: str = field(
+        default="last",
+        metadata={
+            "help": "Which policy a run ends with: the 'last', or the 'best' evaluation's (success "
+            "on eval_tasks; the earliest of equals). Decide before the run."
+        },
+    )
+    trajectory_steps: int = field(
+        default=0,
+        metadata={"help": "Iterations between those whose episodes are written out; 0: none are."},
+    )
+    rollout_halves: int = field(
+        default=1,
+        metadata={
+            "help": "2: half of the environments step while the other half is answered. Pays where "
+            "stepping is slow and does not compete with the model."
+        },
+    )
+    vllm_seeded: bool = field(
+        default=True,
+        metadata={
+            "help": "Each row draws from its own random numbers, whatever the batch; of a server, "
+            "one request a row."
+        },
+    )
     generation_rows: int = field(
         default=128, metadata={"help": "Most rows sampled at once by the transformers backend."}
     )
@@ -180,16 +265,41 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
             self.bf16 = on_gpu
         if self.gradient_checkpointing is None:
             self.gradient_checkpointing = on_gpu
-        if self.use_sampled_logprobs is None:
-            self.use_sampled_logprobs = True
+        self._choose_logprobs()
+        if self.final_checkpoint == "best":
+            self._keep_best()
         self._derive()
+
+    def _choose_logprobs(self) -> None:
+        """Decide whose log-probs are the old ones, and whether the engine's are corrected."""
+        if self.importance_correction is None:
+            recompute = self.use_vllm and self.use_sampled_logprobs is not True
+            self.importance_correction = "token_truncate" if recompute else "none"
+        corrects = self.importance_correction != "none"
+        if self.use_sampled_logprobs is None:
+            self.use_sampled_logprobs = not self.use_vllm and not corrects
+        if corrects and self.use_sampled_logprobs:
+            raise ValueError(
+                "importance_correction compares recomputed with sampled log-probs: leave "
+                "use_sampled_logprobs off, whose ratio already starts from the sampled ones."
+            )
+        self.vllm_importance_sampling_correction = False  # TRL's; ours needs no vLLM
+
+    def _keep_best(self) -> None:
+        if self.eval_strategy == "no":
+            raise ValueError("final_checkpoint='best': set eval_strategy and eval_steps.")
+        self.load_best_model_at_end = True
+        self.metric_for_best_model, self.greater_is_better = "eval_success", True
+        self.save_strategy, self.save_steps = self.eval_strategy, self.eval_steps
 
     def _check(self) -> None:
         for name, (neutral, remedy) in _WITHOUT_MEANING.items():
             if getattr(self, name) != neutral:
                 raise ValueError(f"{name}={getattr(self, name)!r} has no effect here: {remedy}.")
-        if self.use_vllm:
-            raise ValueError("use_vllm: this trainer samples with transformers only.")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                valid = ", ".join(str(choice) for choice in choices if choice is not None)
+                raise ValueError(f"{name}={getattr(self, name)!r}: choose one of {valid}.")
         if self.penalise not in get_args(Penalise):
             valid = ", ".join(get_args(Penalise))
             raise ValueError(f"penalise={self.penalise!r}: choose one of {valid}.")
@@ -202,6 +312,7 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
             "mini_batch_size",
             "max_prompt_tokens",
             "generation_rows",
+            "dynamic_sampling_rounds",
             "max_completion_length",
             "per_device_train_batch_size",
         ]:
@@ -211,6 +322,12 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
             raise ValueError(
                 f"temperature={self.temperature}: training samples, so it must be above 0."
             )
+        for name in ("flat_patience", "trajectory_steps", "value_coefficient"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}={getattr(self, name)}: must be at least 0.")
+        for name in ("importance_cap", "value_clip", "critic_learning_rate"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name}={getattr(self, name)}: must be above 0.")
         if self.eval_temperature < 0 or self.kl_limit <= 0:
             raise ValueError("eval_temperature must be at least 0, and kl_limit above 0.")
 

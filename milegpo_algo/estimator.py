@@ -144,6 +144,10 @@ class TokenEstimator(Estimator, ABC):
     def __call__(self, rollouts: Rollouts, values: Sequence[FloatArray]) -> list[FloatArray]:
         """Advantages per row, each as long as that row's `values`.  N arrays."""
 
+    @abstractmethod
+    def targets(self, rollouts: Rollouts, values: Sequence[FloatArray]) -> list[FloatArray]:
+        """What the critic should have said, each as long as that row's `values`.  N arrays."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeEstimator(StepEstimator):

@@ -45,6 +45,11 @@ class PPO(TokenEstimator):
         white = found.centre(tokens, everything) / np.sqrt(found.std[0] ** 2 + VARIANCE_EPSILON)
         return np.split(white, np.cumsum([len(row) for row in raw])[:-1])
 
+    def targets(self, rollouts: Rollouts, values: Sequence[FloatArray]) -> list[FloatArray]:
+        """GAE + v: the returns that the critic is fitted to, one array per row."""
+        found = self.gae(rollouts, values)
+        return [gae + value for gae, value in zip(found, values, strict=True)]
+
     def gae(self, rollouts: Rollouts, values: Sequence[FloatArray]) -> list[FloatArray]:
         """Advantages before whitening, one array per row; plus `values`, the critic's targets."""
         lengths = _token_counts(rollouts, values)
