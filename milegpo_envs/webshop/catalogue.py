@@ -20,6 +20,8 @@ class Catalogue(Protocol):
     name: str
     content_hash: str
     """32 hex digits; equal for catalogues with the same products in the same order."""
+    cache: Path | None
+    """Folder for what is derived from the products; None keeps it in memory."""
 
     def __len__(self) -> int:
         """Number of products."""
@@ -44,6 +46,7 @@ class MemoryCatalogue:
     def __init__(self, name: str, products: Sequence[Product], content_hash: str) -> None:
         self.name = name
         self.content_hash = content_hash
+        self.cache: Path | None = None
         self._products = tuple(products)
         self._index = {product.asin: i for i, product in enumerate(self._products)}
 
