@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 
-from milegpo_algo.rollout.collect import Episode, Pool, assign, play
+from milegpo_algo.rollout.collect import Episode, Pool, assign, check_some_ran, play_policy
 from milegpo_algo.rollout.generator import Codec, Generator
+from milegpo_algo.rollout.policy import Policy, TokenPolicy
 from milegpo_envs.panels import Panel
 
 
@@ -20,7 +21,8 @@ class Played:
     """One episode of an evaluation.
 
     success is the environment's own criterion; stop says why the episode ended ("success",
-    "failure", "horizon", "context", "error"). The rates are over the episode's steps.
+    "failure", "horizon", "context", "error"). The rates are over the episode's steps, the tokens
+    and the cost (of a paid model) are sums over them.
     """
 
     task_id: str
@@ -32,6 +34,9 @@ class Played:
     stop: str
     format_valid: float
     action_valid: float
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
 
 
 def evaluate(
@@ -44,7 +49,7 @@ def evaluate(
     max_prompt_tokens: int,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Played]:
-    """Play the panel once per seed.
+    """Play the panel with a model that samples token ids; see ``evaluate_policy``.
 
     Args:
         pool: environments of the panel's split.
@@ -52,11 +57,35 @@ def evaluate(
         codec: the policy's tokenizer and chat template.
         panel: tasks to play.
         seeds: of the replies.
-        max_prompt_tokens: see ``milegpo_algo.rollout.collect.play``.
+        max_prompt_tokens: see ``milegpo_algo.rollout.policy.TokenPolicy``.
+        on_progress: called with (finished, total) episodes over all seeds.
+    """
+    policy = TokenPolicy(generator, codec, max_prompt_tokens)
+    return evaluate_policy(pool, policy, panel, seeds=seeds, on_progress=on_progress)
+
+
+def evaluate_policy(
+    pool: Pool,
+    policy: Policy,
+    panel: Panel,
+    *,
+    seeds: Sequence[int],
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Played]:
+    """Play the panel once per seed.
+
+    Args:
+        pool: environments of the panel's split.
+        policy: a local model or a chat endpoint; its temperature is the caller's choice.
+        panel: tasks to play.
+        seeds: of the replies.
         on_progress: called with (finished, total) episodes over all seeds.
 
     Returns:
         Episodes seed by seed, in the order of the panel.
+
+    Raises:
+        RolloutFailed: every environment failed.
     """
     played: list[Played] = []
     total = len(seeds) * len(panel.task_ids)
@@ -67,15 +96,10 @@ def evaluate(
             if on_progress is not None:
                 on_progress(before + finished, total)
 
-        episodes = play(
-            pool,
-            generator,
-            codec,
-            assign(panel.task_ids, 1),
-            max_prompt_tokens=max_prompt_tokens,
-            seed=seed,
-            on_progress=report,
+        episodes = play_policy(
+            pool, policy, assign(panel.task_ids, 1), seed=seed, on_progress=report
         )
+        check_some_ran(episodes)
         played += [_played(episode, seed) for episode in episodes]
     return played
 
@@ -111,4 +135,7 @@ def _played(episode: Episode, seed: int) -> Played:
         stop=episode.stop,
         format_valid=fmean(s.format_valid for s in steps) if steps else 0.0,
         action_valid=fmean(s.action_valid for s in steps) if steps else 0.0,
+        prompt_tokens=sum(s.prompt_tokens for s in steps),
+        completion_tokens=sum(s.completion_tokens for s in steps),
+        cost=sum(s.usage.cost for s in steps if s.usage is not None),
     )

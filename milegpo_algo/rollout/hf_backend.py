@@ -25,6 +25,7 @@ from transformers.cache_utils import Cache
 
 from milegpo_algo.rollout.generator import Messages, Sample
 from milegpo_algo.rollout.prefix import RoomyLayer, read
+from milegpo_algo.rollout.words import WordTokeniser
 
 _PREFILL_ROWS = 16  # prompts read at once
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -55,7 +56,8 @@ class ChatCodec:
             )
         self.tokenizer = tokenizer
         self.template_settings = dict(template_settings or {})
-        self._ids_of = lru_cache(cache_size)(self._tokenise)
+        self._ids_of = lru_cache(cache_size)(self._never_empty)
+        self._by_words = WordTokeniser(self._tokenise)
 
     def encode(self, messages: Messages) -> list[int]:
         """Token ids of the messages and the opening of the assistant's turn; never empty."""
@@ -72,11 +74,13 @@ class ChatCodec:
         """Text of the ids, special tokens left out."""
         return cast(str, self.tokenizer.decode(list(token_ids), skip_special_tokens=True))
 
-    def _tokenise(self, text: str) -> tuple[int, ...]:
-        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+    def _never_empty(self, text: str) -> tuple[int, ...]:
         # A model cannot continue nothing: an empty prompt is the end-of-text token, as in
         # pre-training.
-        return tuple(cast(list[int], ids)) or (cast(int, self.tokenizer.eos_token_id),)
+        return self._by_words(text) or (cast(int, self.tokenizer.eos_token_id),)
+
+    def _tokenise(self, text: str) -> list[int]:
+        return cast("list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 @dataclass
