@@ -20,7 +20,9 @@ def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     """Rates and means of a batch of episodes; rates of steps are left out when there is no step.
 
     `degenerate_groups` is the share of tasks with equal returns in all their rollouts: they carry
-    no episode-level signal.
+    no episode-level signal. `success/<type>` is the success rate of a task type, `stop/<stop>` the
+    share of episodes that ended so, `format/<problem>` and `invalid/<reason>` the share of steps
+    with that fault.
     """
     steps = [step for episode in episodes for step in episode.steps]
     stops = Counter(episode.stop for episode in episodes)
@@ -36,16 +38,55 @@ def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
         "rows": len(steps),
         "degenerate_groups": fmean(len(values) == 1 for values in returns.values()),
         **{f"stop/{stop}": stops[stop] / len(episodes) for stop in STOPS},
+        **{f"success/{kind}": rate for kind, rate in success_by(episodes, "task_type").items()},
     }
     if steps:
         metrics |= {
             "format_valid": fmean(step.format_valid for step in steps),
             "action_valid": fmean(step.action_valid for step in steps),
-            "prompt_tokens": fmean(len(step.prompt_ids) for step in steps),
-            "completion_tokens": fmean(len(step.completion_ids) for step in steps),
+            "prompt_tokens": fmean(step.prompt_tokens for step in steps),
+            "prompt_tokens_max": max(step.prompt_tokens for step in steps),
+            "completion_tokens": fmean(step.completion_tokens for step in steps),
+            "completion_tokens_max": max(step.completion_tokens for step in steps),
             "cut_replies": fmean(step.finish_reason == "length" for step in steps),
+            **_shares("format", [step.format_problem for step in steps]),
+            **_shares("invalid", [step.invalid_reason for step in steps]),
         }
     return metrics
+
+
+def tie_rate(episodes: Sequence[Episode], advantages: Sequence[float]) -> float | None:
+    """Share of ties among pairs of different actions out of one state of a task; None of no pairs.
+
+    Two steps tie where their advantages are equal to six decimals: credit that cannot tell two
+    choices apart teaches nothing about them.
+
+    Args:
+        episodes: of an iteration.
+        advantages: one a step, in the order of episodes and steps.
+    """
+    steps = [(e.task_id, step) for e in episodes for step in e.steps]
+    moves: Counter[tuple[object, ...]] = Counter()
+    by_state: Counter[tuple[object, ...]] = Counter()
+    by_value: Counter[tuple[object, ...]] = Counter()
+    both: Counter[tuple[object, ...]] = Counter()
+    for (task_id, step), advantage in zip(steps, advantages, strict=True):
+        place, value = (task_id, step.state_id), round(float(advantage), 6)
+        by_state[place] += 1
+        moves[(*place, step.action)] += 1
+        by_value[(*place, value)] += 1
+        both[(*place, value, step.action)] += 1
+    pairs = _pairs(by_state) - _pairs(moves)
+    return (_pairs(by_value) - _pairs(both)) / pairs if pairs else None
+
+
+def _pairs(counts: Counter[tuple[object, ...]]) -> int:
+    return sum(n * (n - 1) // 2 for n in counts.values())
+
+
+def _shares(name: str, faults: Sequence[str | None]) -> dict[str, float]:
+    counts = Counter(fault for fault in faults if fault is not None)
+    return {f"{name}/{fault}": counts[fault] / len(faults) for fault in sorted(counts)}
 
 
 def success_by(episodes: Sequence[Episode], extra: str) -> dict[str, float]:

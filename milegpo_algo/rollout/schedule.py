@@ -41,8 +41,11 @@ class TaskSchedule:
 
     def tasks(self, iteration: int) -> list[str]:
         """Tasks of an iteration, counted from 0; one can occur twice where two epochs meet."""
-        first = iteration * self.per_iteration
-        return [self._at(position) for position in range(first, first + self.per_iteration)]
+        return self.take(iteration * self.per_iteration, self.per_iteration)
+
+    def take(self, position: int, count: int) -> list[str]:
+        """So many tasks from a position on in the epochs laid end to end."""
+        return [self._at(at) for at in range(position, position + count)]
 
     def _at(self, position: int) -> str:
         epoch, place = divmod(position, len(self.task_ids))

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from milegpo_algo.rollout.metrics import (
     TimedPool,
     episode_metrics,
     success_by,
+    tie_rate,
 )
 from tests.milegpo_algo.rollout.fakes import ByteCodec, CountingPool, Parrot, user
 
@@ -122,3 +124,35 @@ def test_what_is_not_finite_becomes_null(tmp_path):
     file = MetricsFile(tmp_path / "metrics.jsonl")
     file.write(1, {"a": math.nan, "b": math.inf, "c": 1.0})
     assert lines(file.path) == [{"iteration": 1, "a": None, "b": None, "c": 1.0}]
+
+
+def test_faults_are_counted_by_reason():
+    good, bad = EPISODES[0].steps[0], EPISODES[0].steps[1]
+    faulty = [
+        replace(bad, format_problem="no action", invalid_reason=None),
+        replace(bad, format_problem=None, invalid_reason="unknown"),
+        replace(bad, format_problem="no action", invalid_reason="unknown"),
+    ]
+    clean = replace(good, format_problem=None, invalid_reason=None)
+    metrics = episode_metrics([replace(EPISODES[0], steps=(clean, *faulty))])
+    shares = {k: v for k, v in metrics.items() if k.startswith(("format/", "invalid/"))}
+    assert shares == {"format/no action": 2 / 4, "invalid/unknown": 2 / 4}
+
+
+def test_success_is_told_by_type():
+    metrics = episode_metrics(EPISODES)
+    assert (metrics["success/easy"], metrics["success/hard"]) == (1 / 2, 0.0)
+
+
+def test_ties_are_pairs_of_different_actions_out_of_one_state_with_equal_advantages():
+    step = EPISODES[0].steps[0]
+    at = [replace(step, state_id="s", action=action) for action in "aabc"]
+    elsewhere = replace(step, state_id="t", action="b")
+    episodes = [
+        replace(EPISODES[0], steps=(*at, elsewhere)),
+        replace(EPISODES[2], steps=tuple(at[:1])),
+    ]
+    # Pairs of different actions at s: a-b, a-b, a-c, a-c, b-c. Of those, both a-b tie.
+    assert tie_rate(episodes, [1.0, 1.0, 1.0 + 1e-8, 2.0, 1.0, 1.0]) == 2 / 5
+    assert tie_rate(episodes, [1.0, 0.5, 1.0, 2.0, 1.0, 1.0]) == 1 / 5
+    assert tie_rate(episodes[1:], [1.0]) is None

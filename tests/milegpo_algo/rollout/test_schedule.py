@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from milegpo_algo.rollout.collect import assign
 from milegpo_algo.rollout.schedule import TaskSchedule
 
 
@@ -44,3 +45,20 @@ def test_an_epoch_ends_when_every_task_was_played():
 def test_no_tasks_are_refused():
     with pytest.raises(ValueError, match="at least one task id"):
         TaskSchedule([], 3, 0)
+
+
+def test_iterations_of_any_length_continue_across_epochs_from_a_number_alone():
+    schedule = TaskSchedule(list("abcdefg"), 3, seed=2)
+    position, taken = 0, []
+    for count in (3, 6, 0, 1, 9, 2):
+        taken += TaskSchedule(list("abcdefg"), 3, seed=2).take(position, count)
+        position += count
+    assert taken == tasks_of(schedule, 7)
+    assert Counter(taken) == Counter(list("abcdefg") * 3)
+
+
+def test_fewer_tasks_than_an_iteration_needs_are_played_in_larger_groups():
+    schedule = TaskSchedule(["q", "r"], 5, seed=0)
+    pairs = assign(schedule.tasks(0), 2)
+    assert len(set(pairs)) == len(pairs) == 10
+    assert {task for task, _ in pairs} == {"q", "r"}

@@ -1,0 +1,55 @@
+import json
+from dataclasses import replace
+
+from milegpo_algo.rollout.collect import assign, play
+from milegpo_algo.rollout.trajectories import TrajectoryFolder
+from tests.milegpo_algo.rollout.fakes import ByteCodec, CountingPool, Parrot
+
+CODEC = ByteCodec()
+EPISODES = play(
+    CountingPool(4),
+    Parrot(),
+    CODEC,
+    assign(["wins@2", "never@0", "runs@3"], 1),
+    max_prompt_tokens=99,
+    seed=0,
+)
+
+
+def lines(path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_line_is_an_episode_with_its_steps_in_words(tmp_path):
+    path = TrajectoryFolder(tmp_path / "new", CODEC.decode).write(7, EPISODES)
+    assert path.name == "iteration-000007.jsonl"
+    won, broken, _ = lines(path)
+    assert [step["prompt"] for step in won["steps"]] == ["wins@2", "wins@2 1"]
+    assert (won["iteration"], won["stop"], won["steps"][1]["reward"]) == (7, "success", 10.0)
+    assert won["steps"][0]["logprob"] == -1.5
+    assert (broken["steps"], broken["extras"]["error"]) == ([], "OSError: no")
+    assert "advantage" not in won["steps"][0]
+
+
+def test_each_step_has_its_own_advantage(tmp_path):
+    path = TrajectoryFolder(tmp_path, CODEC.decode).write(0, EPISODES, [1, 2, 3, 4, 5])
+    given = [[step["advantage"] for step in line["steps"]] for line in lines(path)]
+    assert given == [[1, 2], [], [3, 4, 5]]
+
+
+def test_ids_are_written_exactly_and_what_is_unknown_as_null(tmp_path):
+    first = replace(EPISODES[0].steps[0], logprobs=(-0.5, float("nan"), -0.25))
+    episode = replace(EPISODES[0], steps=(first,))
+    path = TrajectoryFolder(tmp_path, CODEC.decode, with_ids=True).write(0, [episode])
+    [line] = lines(path)
+    [step] = line["steps"]
+    assert step["completion_ids"] == list(first.completion_ids)
+    assert (step["logprobs"], step["logprob"]) == ([-0.5, None, -0.25], -0.75)
+
+
+def test_an_iteration_written_again_replaces_itself(tmp_path):
+    folder = TrajectoryFolder(tmp_path, CODEC.decode)
+    folder.write(1, EPISODES)
+    folder.write(1, EPISODES[:1])
+    assert [file.name for file in tmp_path.iterdir()] == ["iteration-000001.jsonl"]
+    assert len(lines(folder.write(1, EPISODES[:1]))) == 1
