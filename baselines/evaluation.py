@@ -100,7 +100,7 @@ def evaluate_policy(
             pool, policy, assign(panel.task_ids, 1), seed=seed, on_progress=report
         )
         check_some_ran(episodes)
-        played += [_played(episode, seed) for episode in episodes]
+        played += [played_of(episode, seed) for episode in episodes]
     return played
 
 
@@ -123,7 +123,8 @@ def summary(played: Sequence[Played]) -> dict[str, object]:
     }
 
 
-def _played(episode: Episode, seed: int) -> Played:
+def played_of(episode: Episode, seed: int) -> Played:
+    """Return what is counted of an episode."""
     steps = episode.steps
     return Played(
         task_id=episode.task_id,

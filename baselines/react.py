@@ -11,7 +11,7 @@ rule of their own and would measure that rule too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,10 @@ def transcript(first_observation: str, turns: Sequence[ThoughtTurn]) -> str:
     return "\n".join([f"Observation: {first_observation}", *(turn.written() for turn in turns)])
 
 
+Examples = Mapping[str, Sequence[WorkedExample]]
+"""Worked examples by ``info["task_type"]``; "" for environments without kinds of tasks."""
+
+
 def no_notes(task_id: str) -> tuple[str, ...]:
     """Remember nothing."""
     return ()
@@ -78,7 +82,8 @@ class ReAct(gym.Wrapper[Any, str, str, str], RecordConstructorArgs):
 
     Args:
         env: observes and takes text.
-        examples: shown before the task, best from the same environment and grammar.
+        examples: those of the task's kind are shown before it; make them with the same environment
+            settings, so that they speak the same grammar.
         notes: asked at every reset, by task id.
         style: of the environment's template, of which the role, the current observation, the list
             of actions and the instruction are used.
@@ -88,7 +93,7 @@ class ReAct(gym.Wrapper[Any, str, str, str], RecordConstructorArgs):
     def __init__(
         self,
         env: gym.Env[str, str],
-        examples: Sequence[WorkedExample] = (),
+        examples: Examples | None = None,
         notes: Notes = no_notes,
         style: str = "papers",
         forbid_cjk: bool = False,
@@ -100,7 +105,8 @@ class ReAct(gym.Wrapper[Any, str, str, str], RecordConstructorArgs):
         self.observation_space = MessagesSpace()
         self.action_space = TextSpace()
         self.template = template_for(env, style)
-        self._examples, self._notes, self._forbid_cjk = tuple(examples), notes, forbid_cjk
+        self._known, self._notes, self._forbid_cjk = examples or {}, notes, forbid_cjk
+        self._examples: tuple[WorkedExample, ...] = ()
         self._first: str | None = None
         self._turns: list[ThoughtTurn] = []
         self._remembered: tuple[str, ...] = ()
@@ -112,6 +118,7 @@ class ReAct(gym.Wrapper[Any, str, str, str], RecordConstructorArgs):
         observation, info = self.env.reset(seed=seed, options=options)
         self._first, self._turns = observation, []
         self._remembered = tuple(self._notes(str(info["task_id"])))
+        self._examples = tuple(self._known.get(str(info.get("task_type", "")), ()))
         return self._prompt(info, Reply(action="", problem=None))
 
     def step(self, action: str) -> tuple[list[Message], float, bool, bool, dict[str, Any]]:

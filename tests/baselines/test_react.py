@@ -49,7 +49,9 @@ def test_the_whole_episode_stands_in_the_prompt_thoughts_included():
 
 
 def test_examples_come_before_the_task_and_notes_before_its_first_observation():
-    _, messages, _ = react(examples=[EXAMPLE], notes=lambda task: [f"remember {task}"])
+    _, messages, _ = react(
+        examples={"carry": [EXAMPLE], "reach": []}, notes=lambda task: [f"remember {task}"]
+    )
     written = text(messages)
     places = [
         written.index(part)
@@ -59,7 +61,7 @@ def test_examples_come_before_the_task_and_notes_before_its_first_observation():
 
 
 def test_too_long_a_prompt_loses_old_turns_first_then_examples_and_never_the_latest_observation():
-    env, _, _ = react(examples=[EXAMPLE, EXAMPLE], notes=lambda task: ["a note"])
+    env, _, _ = react(examples={"carry": [EXAMPLE, EXAMPLE]}, notes=lambda task: ["a note"])
     for _ in range(5):
         messages, _, _, _, info = env.step(well_formed("look", "old thought"))
     now = text(messages)
