@@ -94,6 +94,14 @@ class Row:
         return row
 
     @property
+    def data(self) -> str:
+        """Whose games its panel's are, and how many of a folder's split are there.
+
+        See ``Panel.data``; "" in rows that do not say.
+        """
+        return str(self.logged.get("data", self.panel.get("data", "")))
+
+    @property
     def name(self) -> str:
         """The cell's name: estimator and seed."""
         return WARM_START if self.estimator is None else cell_name(self.estimator, self.seed)

@@ -100,7 +100,8 @@ def notes(rows: Sequence[Row], planned: int, command: str) -> list[str]:
     seeds = ", ".join(map(str, one.eval_seeds))
     return [
         *([] if done == planned else [f"Partial: {done} of {planned} cells."]),
-        f"Panel {panel['name']}: {panel['size']} games, hash {panel['hash']}, of {one.env_id} "
+        f"Panel {panel['name']}: {panel['size']} games{f', {one.data}' if one.data else ''}, "
+        f"hash {panel['hash']}, of {one.env_id} "
         f"({settings or 'default settings'}); each game once per evaluation seed ({seeds}).",
         "Success is the environment's own criterion: mean over training seeds, games and "
         f"evaluation seeds. Evaluated checkpoint: {one.checkpoint_rule}.",

@@ -1,18 +1,25 @@
-"""Panels: fixed, named lists of tasks on which policies are compared.
+"""Panels: fixed, named lists of tasks on which policies are trained and compared.
+
+    named_panel("alfworld/valid_unseen", data="/data/alfworld")   # all 134 games of a folder
+    named_panel("alfworld/valid_unseen:42")                       # 42 generated, 7 of each type
+    named_panel("alfworld/valid_seen/pick_two_obj_and_place")     # one type
 
 A panel is a pure function of the task ids of a split and of its size. Two results can be compared
-if the hashes of their panels are equal.
+if the hashes of their panels are equal. Names are those that environments declare in their module
+`panels`; ":N" after a name, or `count`, takes a slice, balanced over the kinds of tasks.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
 
+from milegpo_envs.errors import unknown_name
+from milegpo_envs.parts import offering, part
 from milegpo_envs.state import canonical_json
 
 
@@ -129,6 +136,80 @@ def panel_of(
     if not isinstance(base, HasSource):
         return Panel(name, chosen)
     return Panel(name, chosen, base.source, base.coverage)
+
+
+@dataclass(frozen=True)
+class PanelSource:
+    """Where a named panel's tasks come from.
+
+    An environment's module `panels` declares them: ``PANELS: Mapping[str, PanelSource]``.
+
+    env_id: a registered id.
+    settings: arguments of ``gym.make`` that the name stands for; they cannot be given otherwise.
+    kind: of a task, read from its id, for slices; see ``panel_of``.
+    """
+
+    env_id: str
+    settings: Mapping[str, Any] = field(default_factory=dict)  # Any: what gym.make takes
+    kind: Callable[[str], str] | None = None
+
+
+def panel_sources() -> dict[str, PanelSource]:
+    """Every named panel, as the environments' modules ``panels`` declare them."""
+    return {
+        name: source
+        for environment in offering("panels")
+        for name, source in part(environment, "panels").PANELS.items()
+    }
+
+
+def panel_names() -> tuple[str, ...]:
+    """The names that ``named_panel`` takes, without slices."""
+    return tuple(panel_sources())
+
+
+def named_panel(name: str, count: int | None = None, **settings: Any) -> Panel:
+    """Choose a panel by its name.
+
+    The whole panel is in the order of ``panel_of`` without kinds, a slice in that with kinds, so
+    slices are nested and balanced.
+
+    Args:
+        name: one of ``panel_names()``, and ":N" for a slice of N tasks.
+        count: the same as ":N".
+        settings: further arguments of ``gym.make``, such as ``data``.
+
+    Raises:
+        UnknownName: there is no such panel, or no such value of a setting.
+        ValueError: a setting that the environment lacks or the name fixes, or a slice of a size
+            that does not exist.
+        DataMissing: a folder that was named lacks games.
+    """
+    whole, colon, number = name.partition(":")
+    if colon:
+        if not number.isdecimal() or (count is not None and count != int(number)):
+            raise ValueError(f"Panel {name!r}, count {count}: write NAME:N, or give a count.")
+        count = int(number)
+    sources = panel_sources()
+    if whole not in sources:
+        raise unknown_name("panel", whole, sources)
+    source = sources[whole]
+    for key, value in settings.items():
+        if key in source.settings and source.settings[key] != value:
+            raise ValueError(
+                f"Panel {whole!r} is of {key}={source.settings[key]!r}, not {value!r}: choose "
+                "another panel or leave the setting out."
+            )
+    try:
+        env: gym.Env[Any, Any] = gym.make(source.env_id, **{**settings, **source.settings})
+    except TypeError as error:
+        raise ValueError(f"{source.env_id} cannot be made: {error}.") from error
+    try:
+        if count is None:
+            return panel_of(env, whole)
+        return panel_of(env, f"{whole}:{count}", count, source.kind)
+    finally:
+        env.close()
 
 
 def _in_turns(task_ids: Sequence[str], by: Callable[[str], str] | None) -> list[str]:

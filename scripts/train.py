@@ -112,11 +112,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         options, config = parser.parse_args_and_config(given)
         place = _place(options)
         panel = place.panel(options.eval_split, options.eval_size)
-        train_tasks = place.panel(options.train_split).task_ids
+        train_panel = place.panel(options.train_split)
         place.prompted(options.train_split).close()
     except (EnvError, ValueError, FileNotFoundError) as error:
         parser.exit(2, f"{parser.prog}: error: {error}\n")
-    _run(options, config, place, panel, train_tasks)
+    _run(options, config, place, panel, train_panel)
 
 
 def _with_defaults(given: Sequence[str]) -> list[str]:
@@ -150,7 +150,7 @@ def _run(
     config: MultiTurnConfig,
     place: Place,
     panel: Panel,
-    train_tasks: Sequence[str],
+    train_panel: Panel,
 ) -> None:
     started, clock = datetime.now(UTC).isoformat(), time.monotonic()
     folder = Path(config.output_dir)
@@ -183,7 +183,7 @@ def _run(
             start_from,
             pool,
             config,
-            train_tasks,
+            train_panel.task_ids,
             panel.task_ids,
             eval_pool,
             tokenizer,
@@ -215,7 +215,9 @@ def _run(
         "convention": config.convention,
         "env_id": options.env_id,
         "env_settings": dict(place.settings),
-        "panel": {"name": panel.name, "hash": panel.hash, "size": len(panel.task_ids)},
+        "panel": panel.describe(),
+        "data": panel.data,
+        "train_panel": {**train_panel.describe(), "data": train_panel.data},
         "eval_seeds": options.eval_seeds,
         "model": start_from,
         "model_hash": weights_hash(Path(start_from)) if Path(start_from).is_dir() else start_from,
