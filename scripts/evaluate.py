@@ -1,7 +1,10 @@
-"""Evaluate a model on a fixed panel: every task exactly once per seed.
+"""Evaluate a model or an agent on a fixed panel: every task exactly once per seed.
 
     python -m scripts.evaluate --model runs/compare/cells/milegpo-seed1/model
     python -m scripts.evaluate --model FOLDER_OR_HUB_ID --eval_split valid_seen --eval_temperature 0
+    python -m scripts.evaluate --model packaged --agent react --prompt_style papers
+    python -m scripts.evaluate --model NAME --base_url http://127.0.0.1:8000/v1 --agent reflexion
+    python -m scripts.evaluate --agent expert
 
 Options are read from ``--config`` (a YAML file; the main job's by default, of which only the keys
 below count), then from the command line. Prints the row; ``--output FILE`` also appends it there.
@@ -13,20 +16,21 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 from rich.console import Console
 from rich.progress import Progress
-from transformers import AutoModelForCausalLM, AutoTokenizer, HfArgumentParser
+from transformers import HfArgumentParser
 
 import baselines
+from baselines.agents import KINDS, SCRIPTED, Agent, run_agent
 from baselines.environments import Place, read_settings
-from baselines.evaluation import evaluate, summary
-from baselines.runs import versions, weights_hash
-from milegpo_algo.rollout.hf_backend import ChatCodec, HFGenerator
+from baselines.evaluation import summary
+from baselines.models import PackageMissing, Player, endpoint_player, local_player
+from baselines.runs import versions
 from milegpo_envs.errors import EnvError
 
 if TYPE_CHECKING:
@@ -39,7 +43,27 @@ MAIN_JOB = Path(baselines.__file__).parent / "recipes" / "main_job.yaml"
 class EvaluateOptions:
     """What is evaluated where."""
 
-    model: str = field(metadata={"help": "Hub id or folder of a causal language model."})
+    model: str | None = field(
+        default=None,
+        metadata={"help": "Folder or hub id, 'packaged', or an endpoint's name; scripted: none."},
+    )
+    agent: str = field(default="direct", metadata={"help": f"One of {', '.join(KINDS)}."})
+    trials: int = field(default=3, metadata={"help": "Trials at a task (reflexion)."})
+    examples: int = field(default=1, metadata={"help": "Worked examples (react, reflexion)."})
+    base_url: str | None = field(
+        default=None, metadata={"help": "OpenAI-compatible endpoint that has the model."}
+    )
+    reply_cache: str | None = field(
+        default="runs/replies", metadata={"help": "Folder of an endpoint's replies, kept."}
+    )
+    budget: float | None = field(
+        default=None, metadata={"help": "Most to spend at an endpoint, in the prices' currency."}
+    )
+    prices: list[float] = field(
+        default_factory=lambda: [0.0, 0.0],
+        metadata={"help": "Of a million prompt tokens, and of a million completion tokens."},
+    )
+    requests_per_minute: float | None = field(default=None, metadata={"help": "Rate limit."})
     config: str = field(default=str(MAIN_JOB), metadata={"help": "YAML file with defaults."})
     env_id: str = field(default="milegpo/ALFWorld-v0", metadata={"help": "Registered environment."})
     env_settings: list[str] = field(
@@ -71,11 +95,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         place = Place(
             options.env_id, settings, options.horizon, options.history, options.prompt_style
         )
+        agent = Agent(options.agent, options.examples, trials=options.trials)  # type: ignore[arg-type]  # checked there
         panel = place.panel(options.eval_split, options.eval_size)
         place.prompted(options.eval_split).close()
-    except (EnvError, ValueError, FileNotFoundError) as error:
+        player = _player(options)
+    except (EnvError, PackageMissing, ValueError, OSError, ImportError) as error:
         parser.exit(2, f"{parser.prog}: error: {error}\n")
-    row = _row(options, place, panel)
+    row = _row(options, place, panel, agent, player)
     text = json.dumps(row)
     if options.output is not None:
         with Path(options.output).open("a") as file:
@@ -92,38 +118,66 @@ def _defaults(given: Sequence[str]) -> dict[str, object]:
     return {k: v for k, v in yaml.safe_load(path.read_text()).items() if k in known}
 
 
-def _row(options: EvaluateOptions, place: Place, panel: Panel) -> dict[str, object]:
-    tokenizer = AutoTokenizer.from_pretrained(options.model, padding_side="left")
-    model = AutoModelForCausalLM.from_pretrained(options.model).eval()
-    pool = place.pool(options.eval_split, min(options.slots, len(panel.task_ids)))
+def _player(options: EvaluateOptions) -> Player | None:
+    """Make the model ready, if the agent needs one."""
+    if options.agent in SCRIPTED:
+        return None
+    if options.model is None:
+        raise ValueError(
+            f"The agent {options.agent} needs --model; {' and '.join(SCRIPTED)} do not."
+        )
+    if options.base_url is None:
+        return local_player(
+            options.model,
+            temperature=options.eval_temperature,
+            max_completion_length=options.max_completion_length,
+            max_prompt_tokens=options.max_prompt_tokens,
+        )
+    prompt_price, completion_price = options.prices
+    return endpoint_player(
+        options.model,
+        options.base_url,
+        temperature=options.eval_temperature,
+        max_completion_length=options.max_completion_length,
+        max_prompt_tokens=options.max_prompt_tokens,
+        cache=None if options.reply_cache is None else Path(options.reply_cache),
+        budget=options.budget,
+        prices=(prompt_price, completion_price),
+        requests_per_minute=options.requests_per_minute,
+    )
+
+
+def _row(
+    options: EvaluateOptions, place: Place, panel: Panel, agent: Agent, player: Player | None
+) -> dict[str, object]:
     with Progress(console=Console(stderr=True)) as bars:
-        bar = bars.add_task(panel.name)
-        played = evaluate(
-            pool,
-            HFGenerator(
-                model,
-                end_ids=[tokenizer.eos_token_id],
-                max_new_tokens=options.max_completion_length,
-                temperature=options.eval_temperature,
-            ),
-            ChatCodec(tokenizer),
+        bar = bars.add_task(f"{agent.kind} on {panel.name}")
+        outcome = run_agent(
+            agent,
+            place,
+            options.eval_split,
             panel,
             seeds=options.eval_seeds,
-            max_prompt_tokens=options.max_prompt_tokens,
+            slots=options.slots,
+            policy=None if player is None else player.policy,
+            chat=None if player is None else player.chat,
             on_progress=lambda done, total: bars.update(bar, completed=done, total=total),
         )
-    pool.close()
-    folder = Path(options.model)
     return {
-        "model": options.model,
-        "model_hash": weights_hash(folder) if folder.is_dir() else options.model,
+        "agent": asdict(agent),
+        "model": None if player is None else player.name,
+        "model_hash": None if player is None else player.hash,
         "env_id": options.env_id,
         "env_settings": dict(place.settings),
-        "panel": {"name": panel.name, "hash": panel.hash, "size": len(panel.task_ids)},
+        "prompt_style": options.prompt_style,
+        "history": options.history,
+        "horizon": options.horizon,
+        "panel": {**panel.describe(), "data": panel.data},
         "eval_seeds": options.eval_seeds,
         "eval_temperature": options.eval_temperature,
         "versions": versions(),
-        **summary(played),
+        **summary(outcome.played),
+        **({"success_by_trial": outcome.success_by_trial} if outcome.success_by_trial else {}),
     }
 
 

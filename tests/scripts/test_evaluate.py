@@ -66,3 +66,29 @@ def test_unknown_names_exit_with_2(capsys, options, valid):
         main(["--model", "does-not-matter", *options])
     assert error.value.code == 2
     assert valid in capsys.readouterr().err
+
+
+def test_agents_play_the_same_panel(model, tmp_path):
+    rows = {
+        agent: row(model, tmp_path, "--agent", agent, "--max_prompt_tokens", "100000")
+        for agent in ("react", "reflexion", "expert", "random")
+    }
+    assert len({r["panel"]["hash"] for r in rows.values()}) == 1
+    assert {len(r["episodes"]) for r in rows.values()} == {10}
+    assert rows["reflexion"]["success_by_trial"] == [0.0] * 3
+    assert rows["expert"]["model_hash"] is None
+    assert rows["react"]["model_hash"] == rows["reflexion"]["model_hash"]
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (("--agent", "telepath"), "Valid: direct"),
+        (("--agent", "react"), "needs --model"),
+        (("--agent", "reflexion", "--trials", "0", "--model", "x"), "trials from 1"),
+    ],
+)
+def test_wrong_agents_are_named_with_the_remedy(options, remedy, capsys):
+    with pytest.raises(SystemExit):
+        main([*options])
+    assert remedy in capsys.readouterr().err
