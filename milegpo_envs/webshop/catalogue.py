@@ -1,13 +1,16 @@
 """The products of a shop, by index and by asin."""
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from milegpo_envs.errors import DataMissing, unknown_name
+from milegpo_envs.errors import unknown_name
+from milegpo_envs.webshop.generated import GeneratedCatalogue
 from milegpo_envs.webshop.product import HumanInstruction, Product, read_product
+from milegpo_envs.webshop.storage import user_cache
 
 __all__ = ["Catalogue", "HumanInstruction", "Product", "Size", "load_catalogue"]
 
@@ -69,6 +72,18 @@ class MemoryCatalogue:
         return self._index.get(asin)
 
 
+GENERATED_PRODUCTS = 1000
+"""Products of the generated catalogue unless told otherwise."""
+
+_IN_MEMORY = 5000
+"""Generated catalogues up to this size are indexed in memory, in less than a second or two."""
+
+
+@functools.lru_cache(maxsize=4)
+def _generated(products: int) -> Catalogue:
+    return GeneratedCatalogue(products, None if products <= _IN_MEMORY else user_cache())
+
+
 def load_catalogue(
     data: str | Path | None, *, products: int | None = None, size: Size = "small"
 ) -> Catalogue:
@@ -83,7 +98,7 @@ def load_catalogue(
         DataMissing: the folder has not the files of that size.
     """
     if data is None:
-        raise DataMissing("The generated catalogue is not built yet: pass a folder.")
+        return _generated(products if products is not None else GENERATED_PRODUCTS)
     if size != "small":
         raise unknown_name("size", size, ["small"])
     root = Path(data)
