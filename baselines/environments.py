@@ -11,7 +11,7 @@ import yaml
 
 import milegpo_envs
 from milegpo_envs.errors import unknown_name
-from milegpo_envs.panels import Panel, named_panel, panel_names, panel_of
+from milegpo_envs.panels import Panel, named_panel, panel_of, panel_sources
 from milegpo_envs.pool import EnvPool
 from milegpo_envs.spaces import Message
 from milegpo_envs.wrappers import Prompted
@@ -69,10 +69,11 @@ class Place:
     def panel(self, split: str, size: int | None = None) -> Panel:
         """Choose the tasks of a split that policies are compared on; all of them by default.
 
-        The named panel of that split, or where the environment declares none, a plain slice.
+        The named panel of that split, or a plain slice where none of that name fits.
         """
         name = f"{self.env_id.removeprefix('milegpo/').split('-')[0].lower()}/{split}"
-        if name in panel_names():
+        source = panel_sources().get(name)
+        if source is not None and source.takes(self.settings):
             return named_panel(name, size, **self.settings)
         env = self.env(split)
         panel = panel_of(env, name if size is None else f"{name}:{size}", size)

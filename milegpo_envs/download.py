@@ -38,6 +38,10 @@ class DownloadFailed(EnvError):
     """A file could not be had, or is not the one that was asked for."""
 
 
+class WrongFile(DownloadFailed):
+    """A file of another size or checksum than is known of it."""
+
+
 @dataclass(frozen=True)
 class RemoteFile:
     """A file to fetch. sha256: 64 hex digits, or None where none is known. size: bytes, or None."""
@@ -65,8 +69,8 @@ def fetch(file: RemoteFile, folder: Path, advance: Advance = quiet) -> Path:
         advance: called with bytes done, bytes in all (0: the server does not say), and the name.
 
     Raises:
-        DownloadFailed: no connection after several tries, a refusal by the server, or a file of
-            another size or checksum; the message says what to do.
+        DownloadFailed: no connection after several tries, or a refusal by the server.
+        WrongFile: a file of another size or checksum. Every message says what to do.
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / file.name
@@ -77,7 +81,7 @@ def fetch(file: RemoteFile, folder: Path, advance: Advance = quiet) -> Path:
     _receive(file, part, advance)
     try:
         check(part, file)
-    except DownloadFailed:
+    except WrongFile:
         _discard(part)
         raise
     os.replace(part, target)
@@ -89,16 +93,16 @@ def check(path: Path, file: RemoteFile) -> None:
     """Compare a local file's size and checksum with what is known of them.
 
     Raises:
-        DownloadFailed: they differ.
+        WrongFile: they differ.
     """
     size = path.stat().st_size
     if file.size is not None and size != file.size:
-        raise DownloadFailed(
+        raise WrongFile(
             f"{path} has {size:,} bytes, {file.name} should have {file.size:,}. "
             f"Delete it and run this again, or get the file from {file.url} by other means."
         )
     if file.sha256 is not None and (found := sha256_of(path)) != file.sha256:
-        raise DownloadFailed(
+        raise WrongFile(
             f"{path} has the SHA-256 {found}, {file.name} should have {file.sha256}. It was "
             f"damaged on the way, or {file.url} now serves another file. Delete it and run this "
             "again."

@@ -153,6 +153,10 @@ class PanelSource:
     settings: Mapping[str, Any] = field(default_factory=dict)  # Any: what gym.make takes
     kind: Callable[[str], str] | None = None
 
+    def takes(self, settings: Mapping[str, Any]) -> bool:
+        """Whether further settings leave alone those that the name stands for."""
+        return all(settings.get(key, value) == value for key, value in self.settings.items())
+
 
 def panel_sources() -> dict[str, PanelSource]:
     """Every named panel, as the environments' modules ``panels`` declare them."""
@@ -194,12 +198,12 @@ def named_panel(name: str, count: int | None = None, **settings: Any) -> Panel:
     if whole not in sources:
         raise unknown_name("panel", whole, sources)
     source = sources[whole]
-    for key, value in settings.items():
-        if key in source.settings and source.settings[key] != value:
-            raise ValueError(
-                f"Panel {whole!r} is of {key}={source.settings[key]!r}, not {value!r}: choose "
-                "another panel or leave the setting out."
-            )
+    if not source.takes(settings):
+        fixed = ", ".join(f"{key}={value!r}" for key, value in source.settings.items())
+        raise ValueError(
+            f"Panel {whole!r} is of {fixed}, not of {settings}: choose another panel or leave the "
+            "setting out."
+        )
     try:
         env: gym.Env[Any, Any] = gym.make(source.env_id, **{**settings, **source.settings})
     except TypeError as error:
