@@ -19,7 +19,7 @@ import gymnasium as gym
 
 from baselines.demonstrations import EXPERTS, expert_for
 from baselines.environments import Place
-from baselines.evaluation import Played, evaluate_policy, played_of
+from baselines.evaluation import OnEpisodes, Played, evaluate_policy, played_of
 from baselines.players import Advised, Echo
 from baselines.react import Examples, ReAct, WorkedExample, worked_example
 from baselines.reflexion import Memory, Trials, reflexion
@@ -82,6 +82,7 @@ def run_agent(
     policy: Policy | None = None,
     chat: ChatGenerator | None = None,
     on_progress: OnProgress | None = None,
+    on_episodes: OnEpisodes | None = None,
 ) -> Outcome:
     """Let an agent play a panel once per seed.
 
@@ -95,6 +96,7 @@ def run_agent(
         policy: the model as a player; needed unless the agent is scripted.
         chat: the same model as a writer of notes; needed by reflexion.
         on_progress: called with (finished, total) episodes; reflexion counts every trial as due.
+        on_episodes: called with each seed and its last episodes.
 
     Raises:
         ValueError: the agent needs a model and has none, or its examples would come from the split
@@ -112,7 +114,14 @@ def run_agent(
     if agent.kind != "reflexion":
         pool = EnvPool(lambda: environment(agent, place, split, examples), size)
         try:
-            played = evaluate_policy(pool, player, panel, seeds=seeds, on_progress=on_progress)
+            played = evaluate_policy(
+                pool,
+                player,
+                panel,
+                seeds=seeds,
+                on_progress=on_progress,
+                on_episodes=on_episodes,
+            )
         finally:
             pool.close()
         return Outcome(tuple(played))
@@ -125,6 +134,9 @@ def run_agent(
             _shifted(on_progress, number, len(seeds), agent.trials * len(panel.task_ids))
         ]
     ]
+    if on_episodes is not None:
+        for seed, trials in zip(seeds, done, strict=True):
+            on_episodes(seed, trials.last)
     return Outcome(
         tuple(
             played_of(episode, seed)

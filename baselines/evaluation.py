@@ -15,6 +15,9 @@ from milegpo_algo.rollout.generator import Codec, Generator
 from milegpo_algo.rollout.policy import Policy, TokenPolicy
 from milegpo_envs.panels import Panel
 
+OnEpisodes = Callable[[int, Sequence[Episode]], None]
+"""Called with a seed and the episodes that were played with it."""
+
 
 @dataclass(frozen=True)
 class Played:
@@ -71,6 +74,7 @@ def evaluate_policy(
     *,
     seeds: Sequence[int],
     on_progress: Callable[[int, int], None] | None = None,
+    on_episodes: OnEpisodes | None = None,
 ) -> list[Played]:
     """Play the panel once per seed.
 
@@ -80,6 +84,7 @@ def evaluate_policy(
         panel: tasks to play.
         seeds: of the replies.
         on_progress: called with (finished, total) episodes over all seeds.
+        on_episodes: called with each seed and its episodes.
 
     Returns:
         Episodes seed by seed, in the order of the panel.
@@ -100,6 +105,8 @@ def evaluate_policy(
             pool, policy, assign(panel.task_ids, 1), seed=seed, on_progress=report
         )
         check_some_ran(episodes)
+        if on_episodes is not None:
+            on_episodes(seed, episodes)
         played += [played_of(episode, seed) for episode in episodes]
     return played
 

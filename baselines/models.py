@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,12 +38,14 @@ class PackageMissing(RuntimeError):
 class Player:
     """A model ready to play.
 
-    policy: plays. chat: the same model, asked freely. hash: names its weights; for an endpoint its
-    address and name, which is all that can be known.
+    policy: plays. chat: the same model, asked freely. decode: ids of a prompt to text; an
+    endpoint's are not known. hash: names its weights; for an endpoint its address and name, which
+    is all that can be known.
     """
 
     policy: Policy
     chat: ChatGenerator
+    decode: Callable[[Sequence[int]], str]
     name: str
     hash: str
 
@@ -75,6 +78,7 @@ def local_player(
     return Player(
         TokenPolicy(generator, codec, max_prompt_tokens),
         LocalChat(generator, codec),
+        codec.decode,
         name,
         weights_hash(folder) if folder.is_dir() else name,
     )
@@ -122,7 +126,12 @@ def endpoint_player(
         cache,
     )
     characters = CHARACTERS_A_TOKEN * max_prompt_tokens
-    return Player(ChatPolicy(chat, characters), chat, model, f"{base_url} {model}")
+    return Player(ChatPolicy(chat, characters), chat, nothing, model, f"{base_url} {model}")
+
+
+def nothing(token_ids: Sequence[int]) -> str:
+    """Decode no ids."""
+    return ""
 
 
 def end_ids(model: PreTrainedModel, tokenizer: Tokenizer) -> list[int]:

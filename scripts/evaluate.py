@@ -28,9 +28,11 @@ from transformers import HfArgumentParser
 import baselines
 from baselines.agents import KINDS, SCRIPTED, Agent, run_agent
 from baselines.environments import Place, read_settings
-from baselines.evaluation import summary
-from baselines.models import PackageMissing, Player, endpoint_player, local_player
+from baselines.evaluation import OnEpisodes, summary
+from baselines.models import PackageMissing, Player, endpoint_player, local_player, nothing
 from baselines.runs import versions
+from milegpo_algo.rollout.episode import Episode
+from milegpo_algo.rollout.trajectories import TrajectoryFolder
 from milegpo_envs.errors import EnvError
 
 if TYPE_CHECKING:
@@ -81,6 +83,9 @@ class EvaluateOptions:
     max_prompt_tokens: int = field(default=2048, metadata={"help": "Budget of a prompt."})
     max_completion_length: int = field(default=512, metadata={"help": "Longest reply, in tokens."})
     slots: int = field(default=64, metadata={"help": "Episodes at once; never moves a result."})
+    trajectories: str | None = field(
+        default=None, metadata={"help": "Folder for the episodes; scripts.show reads them."}
+    )
     output: str | None = field(default=None, metadata={"help": "JSONL file to append the row to."})
 
 
@@ -147,6 +152,19 @@ def _player(options: EvaluateOptions) -> Player | None:
     )
 
 
+def _writer(options: EvaluateOptions, player: Player | None) -> OnEpisodes | None:
+    """Write one file of episodes a seed, if asked to."""
+    if options.trajectories is None:
+        return None
+    decode = nothing if player is None else player.decode
+    folder = TrajectoryFolder(Path(options.trajectories), decode)
+
+    def write(seed: int, episodes: Sequence[Episode]) -> None:
+        folder.write(seed, episodes)
+
+    return write
+
+
 def _row(
     options: EvaluateOptions, place: Place, panel: Panel, agent: Agent, player: Player | None
 ) -> dict[str, object]:
@@ -162,6 +180,7 @@ def _row(
             policy=None if player is None else player.policy,
             chat=None if player is None else player.chat,
             on_progress=lambda done, total: bars.update(bar, completed=done, total=total),
+            on_episodes=_writer(options, player),
         )
     return {
         "agent": asdict(agent),

@@ -92,3 +92,12 @@ def test_wrong_agents_are_named_with_the_remedy(options, remedy, capsys):
     with pytest.raises(SystemExit):
         main([*options])
     assert remedy in capsys.readouterr().err
+
+
+def test_episodes_are_written_for_scripts_show(model, tmp_path):
+    row(model, tmp_path, "--trajectories", str(tmp_path / "played"))
+    files = sorted((tmp_path / "played").iterdir())
+    assert [file.name for file in files] == ["iteration-000001.jsonl", "iteration-000002.jsonl"]
+    episodes = [json.loads(line) for line in files[0].read_text().splitlines()]
+    assert len(episodes) == 5
+    assert "task:" in episodes[0]["steps"][0]["prompt"]
