@@ -17,6 +17,7 @@ import gymnasium as gym
 
 from milegpo_envs.alfworld.experts import SearchingExpert
 from milegpo_envs.errors import unknown_name
+from milegpo_envs.sokoban.experts import SolvingExpert
 from milegpo_envs.spaces import Message
 from milegpo_envs.wrappers import Prompted
 
@@ -38,7 +39,10 @@ class Expert(Protocol):
         ...
 
 
-EXPERTS: Mapping[str, Callable[[], Expert]] = {"milegpo/ALFWorld-v0": SearchingExpert}
+EXPERTS: Mapping[str, Callable[[], Expert]] = {
+    "milegpo/ALFWorld-v0": SearchingExpert,
+    "milegpo/Sokoban-v0": SolvingExpert,
+}
 """Environment id -> expert to imitate."""
 
 

@@ -182,7 +182,7 @@ def _content_hash(demonstrations: Sequence[Demonstration], settings: WarmStart) 
 def _encode(tokenizer: PreTrainedTokenizerFast, step: Demonstration) -> tuple[list[int], int]:
     """Return a row's tokens and how many of them are the prompt's."""
     prompt = tokenizer.apply_chat_template(
-        [{"role": m["role"], "content": m["content"]} for m in step.messages],
+        [{"role": m["role"], "content": str(m["content"])} for m in step.messages],
         add_generation_prompt=True,
         tokenize=True,
         return_dict=False,

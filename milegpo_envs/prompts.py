@@ -23,6 +23,9 @@ import gymnasium as gym
 
 from milegpo_envs.errors import unknown_name
 
+IMAGE_MARK = "<image>"
+"""Where a template for pictures wants the current one; plain text in all other prompts."""
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -36,6 +39,9 @@ class Turn:
 @dataclass(frozen=True)
 class Moment:
     """All a template may use.
+
+    Observations are texts: of one that is a picture, or a text and a picture, the text, which may
+    be empty.
 
     first_observation: of the episode; where text environments state the task.
     history: the turns to show, oldest first; the newest is turn ``step - 1``.

@@ -9,7 +9,7 @@ spaces do: ``SyncVectorEnv`` takes them as they are, ``AsyncVectorEnv`` with
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 import numpy as np
 from gymnasium.spaces import Space
@@ -19,11 +19,18 @@ ROLES = ("system", "user", "assistant")
 Role = Literal["system", "user", "assistant"]
 
 
+class Part(TypedDict):
+    """A text, or the place of an image: ``{"type": "image"}``. The image itself travels apart."""
+
+    type: Literal["text", "image"]
+    text: NotRequired[str]
+
+
 class Message(TypedDict):
-    """One chat message, as chat templates take it."""
+    """One chat message, as chat templates take it; in parts where it holds images."""
 
     role: Role
-    content: str
+    content: str | list[Part]
 
 
 # Letters that text goes wrong on: case pairs of unequal length, combining marks, right-to-left,
@@ -81,6 +88,8 @@ class TextSpace(Space[str]):
 class MessagesSpace(Space[list[Message]]):
     """Every non-empty list of chat messages with the roles system, user and assistant.
 
+    A content is a text, or a non-empty list of parts: texts and places of images.
+
     Args:
         max_length: the bound in characters of one message's content.
         seed: of ``sample``.
@@ -117,7 +126,22 @@ class MessagesSpace(Space[list[Message]]):
             isinstance(x, dict)
             and x.keys() == {"role", "content"}
             and x["role"] in ROLES
-            and self.content.contains(x["content"])
+            and self._is_content(x["content"])
+        )
+
+    def _is_content(self, x: object) -> bool:
+        if not isinstance(x, list):
+            return self.content.contains(x)
+        return len(x) > 0 and all(self._is_part(part) for part in x)
+
+    def _is_part(self, x: object) -> bool:
+        if x == {"type": "image"}:
+            return True
+        return (
+            isinstance(x, dict)
+            and x.keys() == {"type", "text"}
+            and x["type"] == "text"
+            and self.content.contains(x["text"])
         )
 
     def from_jsonable(self, sample_n: Iterable[list[Message]]) -> list[list[Message]]:

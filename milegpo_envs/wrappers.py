@@ -7,18 +7,23 @@ record their arguments, so that ``env.spec.make()`` rebuilds the wrapped environ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.core import ActType, ObsType
 from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
 
-from milegpo_envs.prompts import Moment, Turn, template_for
+from milegpo_envs.prompts import IMAGE_MARK, Moment, Turn, template_for
 from milegpo_envs.replies import Reply, parse_reply
-from milegpo_envs.spaces import Message, MessagesSpace, TextSpace
+from milegpo_envs.spaces import Message, MessagesSpace, Part, TextSpace
 from milegpo_envs.state import readable, state_id
+
+Image: TypeAlias = NDArray[np.uint8]
+"""Rows, columns and the three colours."""
 
 
 # Any: Gymnasium types the wrapped environment by the wrapper's observations, which differ here.
@@ -34,8 +39,15 @@ class Prompted(gym.Wrapper[Any, str, str, str], RecordConstructorArgs):
         shorter_prompts   list[list[Message]]   the same step with the oldest history dropped turn
                                                 by turn, down to none; empty without history
 
+    and, where observations are pictures, or texts and pictures (a mapping with the keys ``text``
+    and ``image``):
+
+        images            list[array]           the picture of each ``{"type": "image"}`` in the
+                                                messages, in order; the same in shorter prompts
+
     Args:
-        env: observes and takes text; ``info["admissible_actions"]`` is listed where it is given.
+        env: observes text, pictures or both, and takes text; ``info["admissible_actions"]`` is
+            listed where it is given.
         history: how many past observation/action pairs a prompt shows at most.
         style: of the environment's templates, or of the neutral ones (see ``prompts``).
         forbid_cjk: count replies with CJK ideographs as malformed, as the GiGPO reference does.
@@ -61,16 +73,18 @@ class Prompted(gym.Wrapper[Any, str, str, str], RecordConstructorArgs):
         self._history = history
         self._forbid_cjk = forbid_cjk
         self._moment: Moment | None = None
+        self._images: list[Image] = []
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[list[Message], dict[str, Any]]:
         """Start an episode and prompt for its first step."""
         observation, info = self.env.reset(seed=seed, options=options)
+        text, self._images = _seen(observation, self.env)
         self._moment = Moment(
-            first_observation=_text(observation, self.env),
+            first_observation=text,
             history=(),
-            observation=observation,
+            observation=text,
             admissible_actions=_admissible(info),
             step=1,
         )
@@ -82,12 +96,13 @@ class Prompted(gym.Wrapper[Any, str, str, str], RecordConstructorArgs):
             raise gym.error.ResetNeeded("Call reset() before step().")
         reply = parse_reply(action, forbid_cjk=self._forbid_cjk)
         observation, reward, terminated, truncated, info = self.env.step(reply.action)
+        text, self._images = _seen(observation, self.env)
         before = self._moment
         turns = (*before.history, Turn(before.step, before.observation, reply.action))
         self._moment = Moment(
             first_observation=before.first_observation,
             history=turns[len(turns) - min(self._history, len(turns)) :],
-            observation=_text(observation, self.env),
+            observation=text,
             admissible_actions=_admissible(info),
             step=before.step + 1,
         )
@@ -102,8 +117,10 @@ class Prompted(gym.Wrapper[Any, str, str, str], RecordConstructorArgs):
             replace(moment, history=moment.history[dropped:])
             for dropped in range(1, len(moment.history) + 1)
         ]
+        images = {"images": self._images} if self._images else {}
         return self._messages(moment), {
             **info,
+            **images,
             "executed_action": reply.action,
             "format_valid": reply.format_valid,
             "format_problem": reply.problem,
@@ -111,7 +128,15 @@ class Prompted(gym.Wrapper[Any, str, str, str], RecordConstructorArgs):
         }
 
     def _messages(self, moment: Moment) -> list[Message]:
-        return [{"role": "user", "content": self.template.render(moment)}]
+        prompt = self.template.render(moment)
+        if not self._images:
+            return [{"role": "user", "content": prompt}]
+        before, marked, after = prompt.partition(IMAGE_MARK)
+        if not marked:
+            raise ValueError(f"A template for pictures says where: it has no {IMAGE_MARK}.")
+        parts: list[Part] = [{"type": "text", "text": t} for t in (before, after)]
+        parts.insert(1, {"type": "image"})
+        return [{"role": "user", "content": [p for p in parts if p.get("text") != ""]}]
 
 
 class StateId(gym.Wrapper[ObsType, ActType, ObsType, ActType], RecordConstructorArgs):
@@ -150,14 +175,18 @@ class StateId(gym.Wrapper[ObsType, ActType, ObsType, ActType], RecordConstructor
         return {**info, "state": readable(canonical), "state_id": state_id(canonical)}
 
 
-def _text(observation: object, env: gym.Env[str, str]) -> str:
-    """Refuse anything but text at the door."""
-    if not isinstance(observation, str):
-        raise TypeError(
-            f"Prompted needs an environment that observes text; {env} gave a "
-            f"{type(observation).__name__}. Ask for its text observations, or wrap it first."
-        )
-    return observation
+def _seen(observation: object, env: gym.Env[str, str]) -> tuple[str, list[Image]]:
+    """Take an observation apart: its text and its pictures. Refuse anything else at the door."""
+    if isinstance(observation, str):
+        return observation, []
+    if isinstance(observation, np.ndarray):
+        return "", [observation]
+    if isinstance(observation, Mapping) and observation.keys() == {"text", "image"}:
+        return observation["text"], [observation["image"]]
+    raise TypeError(
+        f"Prompted needs an environment that observes text, pictures or both; {env} gave a "
+        f"{type(observation).__name__}. Ask for its text observations, or wrap it first."
+    )
 
 
 def _admissible(info: dict[str, Any]) -> tuple[str, ...]:

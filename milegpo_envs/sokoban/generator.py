@@ -1,0 +1,135 @@
+"""Levels made by reverse play: start from the solved board, pull boxes away, and it can be solved.
+
+A random walk carves the floor, targets are drawn on it, boxes stand on them, and the player walks
+and pulls. No box starts on a target. The walk and the pulls, read backwards, are a solution: it has
+at most `longest(size, boxes)` moves, 15 for one box on 6x6, which is the registered horizon.
+
+A level is a pure function of its id, such as "gen1/6x6/1/test/00042": version of the generator,
+size, boxes, split, number. Attempts whose room belongs to another split (`level.split_of`) are
+thrown away.
+"""
+
+import functools
+
+from milegpo_envs.draws import Draws
+from milegpo_envs.sokoban.board import Position, Room, mask
+from milegpo_envs.sokoban.level import Level, NoLevel, split_of
+
+GENERATOR = "gen1"
+ATTEMPTS = 3000
+SMALLEST, LARGEST = 4, 30  # side of a grid, its walls included
+
+
+def level_id(size: tuple[int, int], boxes: int, split: str, number: int) -> str:
+    """Name a generated level."""
+    return f"{GENERATOR}/{size[0]}x{size[1]}/{boxes}/{split}/{number:05d}"
+
+
+def longest(size: tuple[int, int], boxes: int) -> int:
+    """Moves that no generated level needs more than."""
+    return boxes * (_inner(size) - 1)
+
+
+def check_request(size: tuple[int, int], boxes: int) -> None:
+    """Refuse what no attempt could make.
+
+    Raises:
+        NoLevel: saying which sizes and numbers can be had.
+    """
+    if not all(SMALLEST <= side <= LARGEST for side in size):
+        raise NoLevel(f"size is {SMALLEST} to {LARGEST} rows and columns, walls included: {size}.")
+    most = (_inner(size) - 1) // 2  # boxes off their targets, and the player
+    if not 1 <= boxes <= most:
+        raise NoLevel(f"A {size[0]}x{size[1]} level holds 1 to {most} boxes, not {boxes}.")
+
+
+@functools.lru_cache(maxsize=1024)
+def generate(size: tuple[int, int], boxes: int, split: str, number: int) -> Level:
+    """Make a level.
+
+    Raises:
+        NoLevel: none came out of a bounded number of attempts.
+    """
+    check_request(size, boxes)
+    name = level_id(size, boxes, split, number)
+    draws = Draws(name)
+    for _ in range(ATTEMPTS):
+        found = _attempt(size, boxes, draws)
+        if found is not None and split_of(found[0]) == split:
+            return Level(name, *found)
+    raise NoLevel(
+        f"No level {name} in {ATTEMPTS} attempts: ask for fewer boxes than {boxes}, "
+        f"or for more room than {size[0]}x{size[1]}."
+    )
+
+
+def _inner(size: tuple[int, int]) -> int:
+    return (size[0] - 2) * (size[1] - 2)
+
+
+def _attempt(size: tuple[int, int], boxes: int, draws: Draws) -> tuple[Room, Position] | None:
+    """One room and start, or None where a box cannot be pulled off the targets."""
+    floor = _carve(size, boxes, draws)
+    left = list(floor)
+    targets = 0
+    for _ in range(boxes):
+        targets |= 1 << left.pop(draws.integer(0, len(left) - 1))
+    height, width = size
+    everything = (1 << height * width) - 1
+    room = Room(height, width, everything & ~mask(iter(floor)), targets)
+    start = _play_back(room, Position(draws.choice(left), targets), longest(size, boxes), draws)
+    return (room, start) if not start.boxes & targets else None
+
+
+def _carve(size: tuple[int, int], boxes: int, draws: Draws) -> list[int]:
+    """Cells of the floor: a random walk that likes to go straight on."""
+    height, width = size
+    inner = _inner(size)
+    wanted = draws.integer(min(inner, max(inner // 2, 2 * boxes + 1)), inner)
+    row, column = draws.integer(1, height - 2), draws.integer(1, width - 2)
+    found = {row * width + column: None}
+    directions = ((0, 1), (1, 0), (0, -1), (-1, 0))
+    down, right = draws.choice(directions)
+    for _ in range(40 * inner):
+        if len(found) >= wanted:
+            break
+        if draws.chance(0.35):
+            down, right = draws.choice(directions)
+        if 1 <= row + down <= height - 2 and 1 <= column + right <= width - 2:
+            row, column = row + down, column + right
+            found[row * width + column] = None
+        else:
+            down, right = draws.choice(directions)
+    return list(found)
+
+
+def _play_back(room: Room, solved: Position, most_moves: int, draws: Draws) -> Position:
+    """Pull boxes about from the solved position, and walk on from the last pull."""
+    position, moves, seen = solved, 0, {solved.boxes}
+    for _ in range(draws.integer(1, room.height + room.width - 6 + 4 * solved.boxes.bit_count())):
+        pulls = [
+            (pulled, cost)
+            for pulled, cost in _pulls(room, position)
+            if pulled.boxes not in seen and moves + cost <= most_moves
+        ]
+        if not pulls:
+            break
+        position, cost = draws.choice(pulls)
+        moves += cost
+        seen.add(position.boxes)
+    near = [c for c, steps in room.reach(position).items() if moves + steps <= most_moves]
+    return Position(draws.choice(near), position.boxes)
+
+
+def _pulls(room: Room, position: Position) -> list[tuple[Position, int]]:
+    """Every pull, with the moves that it and the walk to it take."""
+    reach = room.reach(position)
+    blocked = room.walls | position.boxes
+    found = []
+    for player, walk in reach.items():
+        for step in room.steps.values():
+            box, back = player + step, player - step
+            if position.boxes >> box & 1 and not blocked >> back & 1:
+                boxes = position.boxes ^ (1 << box | 1 << player)
+                found.append((Position(back, boxes), walk + 1))
+    return found
