@@ -12,11 +12,13 @@ thrown away.
 import functools
 
 from milegpo_envs.draws import Draws
-from milegpo_envs.sokoban.board import Position, Room, mask
+from milegpo_envs.sokoban.board import Position, Room, cells, mask
 from milegpo_envs.sokoban.level import Level, NoLevel, split_of
 
 GENERATOR = "gen1"
 ATTEMPTS = 3000
+PLAYS = 4  # backwards in every room; the one that ends farthest from the targets counts
+EASY = 0.25  # of the levels where one push a box may do, this share is kept
 SMALLEST, LARGEST = 4, 30  # side of a grid, its walls included
 
 
@@ -68,7 +70,7 @@ def _inner(size: tuple[int, int]) -> int:
 
 
 def _attempt(size: tuple[int, int], boxes: int, draws: Draws) -> tuple[Room, Position] | None:
-    """One room and start, or None where a box cannot be pulled off the targets."""
+    """One room and start, or None where a box is still on a target, or for a level too easy."""
     floor = _carve(size, boxes, draws)
     left = list(floor)
     targets = 0
@@ -77,15 +79,18 @@ def _attempt(size: tuple[int, int], boxes: int, draws: Draws) -> tuple[Room, Pos
     height, width = size
     everything = (1 << height * width) - 1
     room = Room(height, width, everything & ~mask(iter(floor)), targets)
-    start = _play_back(room, Position(draws.choice(left), targets), longest(size, boxes), draws)
-    return (room, start) if not start.boxes & targets else None
+    solved = Position(draws.choice(left), targets)
+    plays = [_play_back(room, solved, longest(size, boxes), draws) for _ in range(PLAYS)]
+    start = max(plays, key=lambda position: _far(room, position))
+    easy = _far(room, start) <= boxes and not draws.chance(EASY)
+    return None if easy or start.boxes & targets else (room, start)
 
 
 def _carve(size: tuple[int, int], boxes: int, draws: Draws) -> list[int]:
     """Cells of the floor: a random walk that likes to go straight on."""
     height, width = size
     inner = _inner(size)
-    wanted = draws.integer(min(inner, max(inner // 2, 2 * boxes + 1)), inner)
+    wanted = draws.integer(min(inner, max(inner * 3 // 5, 2 * boxes + 1)), inner)
     row, column = draws.integer(1, height - 2), draws.integer(1, width - 2)
     found = {row * width + column: None}
     directions = ((0, 1), (1, 0), (0, -1), (-1, 0))
@@ -106,7 +111,7 @@ def _carve(size: tuple[int, int], boxes: int, draws: Draws) -> list[int]:
 def _play_back(room: Room, solved: Position, most_moves: int, draws: Draws) -> Position:
     """Pull boxes about from the solved position, and walk on from the last pull."""
     position, moves, seen = solved, 0, {solved.boxes}
-    for _ in range(draws.integer(1, room.height + room.width - 6 + 4 * solved.boxes.bit_count())):
+    for _ in range(draws.integer(3, room.height + room.width - 6 + 4 * solved.boxes.bit_count())):
         pulls = [
             (pulled, cost)
             for pulled, cost in _pulls(room, position)
@@ -119,6 +124,11 @@ def _play_back(room: Room, solved: Position, most_moves: int, draws: Draws) -> P
         seen.add(position.boxes)
     near = [c for c, steps in room.reach(position).items() if moves + steps <= most_moves]
     return Position(draws.choice(near), position.boxes)
+
+
+def _far(room: Room, position: Position) -> int:
+    """Pushes that the boxes need at least."""
+    return sum(room.push_distances[box] for box in cells(position.boxes))
 
 
 def _pulls(room: Room, position: Position) -> list[tuple[Position, int]]:

@@ -17,7 +17,7 @@ from milegpo_envs.sokoban.solver import Distances, plan
 from tests.milegpo_envs.sokoban.boards import board
 
 ROOT = Path(__file__).parents[3]
-GOLDEN = ["######", "##@###", "#    #", "#  $.#", "#    #", "######"]  # of gen1
+GOLDEN = ["######", "# . @#", "# #  #", "## $ #", "#    #", "######"]  # of gen1
 
 
 def drawn(size=(6, 6), boxes=1, split="train", number=0):
