@@ -1,20 +1,16 @@
 """The products of a shop, by index and by asin."""
 
 import functools
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
-from milegpo_envs.errors import unknown_name
 from milegpo_envs.webshop.generated import GeneratedCatalogue
-from milegpo_envs.webshop.product import HumanInstruction, Product, read_product
+from milegpo_envs.webshop.official import OfficialCatalogue, Size
+from milegpo_envs.webshop.product import HumanInstruction, Product
 from milegpo_envs.webshop.storage import user_cache
 
 __all__ = ["Catalogue", "HumanInstruction", "Product", "Size", "load_catalogue"]
-
-Size = Literal["small", "100k", "full"]
 
 
 class Catalogue(Protocol):
@@ -99,16 +95,9 @@ def load_catalogue(
     """
     if data is None:
         return _generated(products if products is not None else GENERATED_PRODUCTS)
-    if size != "small":
-        raise unknown_name("size", size, ["small"])
-    root = Path(data)
-    raw = json.loads((root / "items_shuffle_1000.json").read_text(encoding="utf-8"))[:products]
-    attributes = json.loads((root / "items_ins_v2_1000.json").read_text(encoding="utf-8"))
-    human = json.loads((root / "items_human_ins.json").read_text(encoding="utf-8"))
-    found: dict[str, Product] = {}
-    for entry in raw:
-        asin = entry["asin"]
-        if asin != "nan" and len(asin) <= 10 and asin not in found:
-            found[asin] = read_product(entry, attributes.get(asin), human.get(asin))
-    content = hashlib.blake2b(repr(tuple(found.values())).encode(), digest_size=16).hexdigest()
-    return MemoryCatalogue(f"{root.name}/{size}", tuple(found.values()), content)
+    return _official(Path(data).resolve(), size, products)
+
+
+@functools.lru_cache(maxsize=4)
+def _official(root: Path, size: Size, products: int | None) -> Catalogue:
+    return OfficialCatalogue(root, size, products)
