@@ -1,12 +1,16 @@
 """Multi-turn training on TRL's GRPOTrainer, one idea a file; `MultiTurnTrainer` is on top.
 
-clock      the optimizer loop of transformers, used as a clock; what is logged
-sampling   episodes of all processes
-logprobs   log-probs of the sampling and of the reference policy
-updates    mini-batches, their exact mean, TRL's loss
-multi_turn an iteration from end to end; evaluation
+clock       the optimizer loop of transformers, used as a clock; what is logged
+sampling    episodes of all processes
+logprobs    log-probs of the sampling and of the reference policy
+values      the critic, where an estimator needs one
+updates     mini-batches, their exact mean, TRL's loss
+credit      rows from episodes; figures of an iteration
+resume      what a checkpoint holds beside transformers' own; stopping by signal
+multi_turn  an iteration from end to end; evaluation
 """
 
-from milegpo_algo.trainer.multi_turn import MultiTurnTrainer, rows_of
+from milegpo_algo.trainer.credit import rows_of
+from milegpo_algo.trainer.multi_turn import MultiTurnTrainer
 
 __all__ = ["MultiTurnTrainer", "rows_of"]

@@ -19,6 +19,7 @@ from trl import GRPOTrainer
 from milegpo_algo.batch import Row, collate
 from milegpo_algo.config import MultiTurnConfig
 from milegpo_algo.rollout.metrics import Stopwatch
+from milegpo_algo.trainer.resume import Progress
 
 Batch = dict[str, torch.Tensor]
 
@@ -29,6 +30,7 @@ class Clock(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
     args: MultiTurnConfig
     control: TrainerControl
     watch: Stopwatch
+    progress: Progress
 
     def get_train_dataloader(self) -> DataLoader[dict[str, str]]:
         """One empty batch per iteration: the tasks are a function of the iteration's number."""

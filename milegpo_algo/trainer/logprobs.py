@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import cast
 
 import numpy as np
@@ -12,56 +11,99 @@ import torch
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import use_adapter
 
-from milegpo_algo.batch import Floats, Row, guard_reference, microbatches
+from milegpo_algo.batch import (
+    Floats,
+    Row,
+    Share,
+    guard_reference,
+    microbatches,
+    truncated_importance,
+)
 from milegpo_algo.rollout.prefix import can_read
 from milegpo_algo.rollout.scoring import completion_logprobs
 from milegpo_algo.trainer.clock import Batch
-from milegpo_algo.trainer.sampling import Sampling
+from milegpo_algo.trainer.sampling import Playing
 
 
-class LogProbs(Sampling):
+class LogProbs(Playing):
     """Scores replies."""
 
     @torch.no_grad()
-    def _with_logprobs(self, shares: list[list[Row]]) -> list[list[Row]]:
+    def _with_logprobs(self, parts: list[Share]) -> list[Share]:
         """The shares with old and reference log-probs, computed once for the iteration."""
-        rows = [row for share in shares for row in share]
+        rows = [row for part in parts for row in part.rows]
         if not rows:
-            return shares
+            return parts
         with disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs):
-            old = self._old_logprobs(rows)
-            ref = self._reference_logprobs(rows) if self.beta != 0.0 else [None] * len(rows)
-        done = []
-        cuts = 0
-        for row, old_row, ref_row in zip(rows, old, ref, strict=True):
-            guarded = None
-            if ref_row is not None:
-                guarded, cut = guard_reference(ref_row, old_row, self.args.kl_limit)
-                cuts += cut if row.counts else 0
-            done.append(replace(row, old_logprobs=old_row, ref_logprobs=guarded))
-        if self.beta != 0.0:
-            self._log_metrics({"kl_cuts": self._sum_over_processes(cuts)})
-        filled = iter(done)
-        return [[next(filled) for _ in share] for share in shares]
+            rows = self._with_old_logprobs(rows)
+            ref = self._reference_logprobs(rows) if self.beta != 0.0 else None
+        if ref is not None:
+            rows = self._with_reference(rows, ref)
+        filled = iter(rows)
+        return [replace(part, rows=[next(filled) for _ in part.rows]) for part in parts]
 
-    def _old_logprobs(self, rows: list[Row]) -> list[Floats]:
-        sampled = [row.sampled_logprobs for row in rows if row.sampled_logprobs is not None]
-        if not self.args.use_sampled_logprobs or len(sampled) < len(rows):
-            with self.watch.phase("old_logprobs"):
-                old = self._score(rows, lambda batch: self._logprobs(self.model, batch))
-            self._log_gap(rows, old)
-            return old
-        pieces = list(
-            microbatches(
-                sorted(rows, key=lambda row: row.order), self.args.per_device_train_batch_size
+    def _with_reference(self, rows: list[Row], reference: list[Floats]) -> list[Row]:
+        done, cuts = [], 0
+        for row, values in zip(rows, reference, strict=True):
+            guarded, cut = guard_reference(
+                values, cast(Floats, row.old_logprobs), self.args.kl_limit
             )
+            cuts += cut if row.counts else 0
+            done.append(replace(row, ref_logprobs=guarded))
+        self._log_metrics({"kl_cuts": self._sum_over_processes(cuts)})
+        return done
+
+    def _with_old_logprobs(self, rows: list[Row]) -> list[Row]:
+        """Old log-probs as sampled, or recomputed, then perhaps with weights for the difference."""
+        sampled = [_sampled(row) for row in rows]
+        missing = sum(
+            int((~np.isfinite(values)).sum())
+            for row, values in zip(rows, sampled, strict=True)
+            if row.counts
         )
-        piece = pieces[len(pieces) // 2]
+        total = self._sum_over_processes(missing)
+        self._log_metrics({"unknown_logprobs": total})
+        recompute = not self.args.use_sampled_logprobs or total > 0
+        old = self._recomputed(rows if recompute else _middle(rows, self._micro))
+        if not recompute:
+            return [replace(row, old_logprobs=s) for row, s in zip(rows, sampled, strict=True)]
+        if self.args.use_sampled_logprobs:  # what is unknown gets a ratio of exactly 1
+            return [
+                replace(row, old_logprobs=np.where(np.isfinite(s), s, o))
+                for row, s, o in zip(rows, sampled, old, strict=True)
+            ]
+        rows = [replace(row, old_logprobs=o) for row, o in zip(rows, old, strict=True)]
+        return self._with_importance(rows, sampled) if self._corrects else rows
+
+    def _recomputed(self, rows: Sequence[Row]) -> list[Floats]:
         with self.watch.phase("old_logprobs"):
-            self._log_gap(
-                piece, self._score(piece, lambda batch: self._logprobs(self.model, batch))
+            old = self._score(rows, lambda batch: self._logprobs(self.model, batch))
+        self._log_gap(rows, old)
+        return old
+
+    def _with_importance(self, rows: list[Row], sampled: list[Floats]) -> list[Row]:
+        weights = [
+            truncated_importance(cast(Floats, row.old_logprobs), s, self.args.importance_cap)[0]
+            for row, s in zip(rows, sampled, strict=True)
+        ]
+        real = [w for row, w in zip(rows, weights, strict=True) if row.counts and len(w)]
+        if real:
+            flat = np.concatenate(real)
+            self._log_metrics(
+                {
+                    "importance/mean": float(flat.mean()),
+                    "importance/capped": float((flat >= self.args.importance_cap).mean()),
+                }
             )
-        return sampled
+        return [replace(row, importance=w) for row, w in zip(rows, weights, strict=True)]
+
+    @property
+    def _corrects(self) -> bool:
+        return self.args.importance_correction == "token_truncate"
+
+    @property
+    def _micro(self) -> int:
+        return int(self.args.per_device_train_batch_size)
 
     def _reference_logprobs(self, rows: list[Row]) -> list[Floats]:
         with self.watch.phase("reference"):
@@ -105,12 +147,16 @@ class LogProbs(Sampling):
     def _log_gap(self, rows: Sequence[Row], recomputed: Sequence[Floats]) -> None:
         """Log how far training's log-probs are from those recorded while sampling, in nats."""
         gaps = [
-            np.abs(new - row.sampled_logprobs)
+            np.abs(new - _sampled(row))
             for row, new in zip(rows, recomputed, strict=True)
-            if row.sampled_logprobs is not None and row.counts
+            if row.counts
         ]
-        if gap := np.concatenate(gaps).tolist() if gaps else []:
-            self._log_metrics({"sampling_gap/mean": fmean(gap), "sampling_gap/max": max(gap)})
+        gap = np.concatenate(gaps) if gaps else np.zeros(0)
+        gap = gap[np.isfinite(gap)]
+        if len(gap):
+            self._log_metrics(
+                {"sampling_gap/mean": float(gap.mean()), "sampling_gap/max": float(gap.max())}
+            )
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -149,3 +195,16 @@ class LogProbs(Sampling):
                 entropy_gradient=self._entropy_bonus_enabled,
             )
         return logprobs, entropy if compute_entropy else None, None
+
+
+def _sampled(row: Row) -> Floats:
+    """Log-probs as the engine reported them [C], NaN where it did not."""
+    if row.sampled_logprobs is None:
+        return np.full(len(row.completion), np.nan, dtype=np.float32)
+    return row.sampled_logprobs
+
+
+def _middle(rows: Sequence[Row], size: int) -> Sequence[Row]:
+    """One micro-batch of middling length, to measure the gap on."""
+    pieces = microbatches(sorted(rows, key=lambda row: row.order), size)
+    return pieces[len(pieces) // 2]

@@ -9,32 +9,52 @@ checkpoints. Overridden: where rows come from, how they are averaged (exactly, o
 mini-batch), and evaluation (tasks, not losses). There is no code for any one estimator here.
 tests/milegpo_algo/test_trl_contract.py holds every private name of TRL that this package relies on.
 
-Leaves out: estimators that need a critic's values, and sampling with anything but transformers.
+A checkpoint holds model, optimizer, schedule and random numbers (transformers'), critic and place
+in the stream of tasks (ours); resuming from it gives the weights of a run that was never stopped.
 """
 
 from __future__ import annotations
 
+import signal
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer_utils import TrainOutput
 
 from milegpo_algo import Rollouts, make_estimator
-from milegpo_algo.batch import Row, deal, minibatches
+from milegpo_algo.batch import Row, shares
 from milegpo_algo.config import MultiTurnConfig
-from milegpo_algo.estimator import StepEstimator
+from milegpo_algo.diagnostics import tied_pairs
+from milegpo_algo.estimator import TokenEstimator
 from milegpo_algo.rollout.collect import Episode, Pool, assign, to_records
 from milegpo_algo.rollout.hf_backend import ChatCodec
-from milegpo_algo.rollout.metrics import MetricsFile, Stopwatch, episode_metrics, success_by
+from milegpo_algo.rollout.metrics import MetricsFile, Stopwatch
 from milegpo_algo.rollout.schedule import TaskSchedule
+from milegpo_algo.rollout.trajectories import TrajectoryFolder
+from milegpo_algo.rollout.vllm_backend import VLLMEngine
 from milegpo_algo.trainer.clock import mean, ticks
+from milegpo_algo.trainer.credit import (
+    played_metrics,
+    rows_of,
+    with_token_credit,
+    without_degenerate,
+)
+from milegpo_algo.trainer.resume import Progress, StopRequest, last_checkpoint
 from milegpo_algo.trainer.updates import Updates
+from milegpo_algo.trainer.values import explained_variance
 
 if TYPE_CHECKING:
     from peft import PeftConfig
@@ -81,9 +101,10 @@ class MultiTurnTrainer(Updates):
             recipe=args.recipe,
             **args.estimator_arguments,
         )
-        if not isinstance(estimator, StepEstimator):
-            raise ValueError(f"{args.estimator} needs a critic, which this trainer does not have.")
         self.estimator = estimator
+        self.progress = Progress()
+        self.stop_request = StopRequest()
+        self.stopped: str | None = None
         self.schedule = TaskSchedule(
             list(train_tasks), args.tasks_per_iteration, args.seed, bool(args.shuffle_dataset)
         )
@@ -103,9 +124,33 @@ class MultiTurnTrainer(Updates):
         self.eval_tasks = list(eval_tasks or ())
         self.codec = ChatCodec(self._tokenizer, self.chat_template_kwargs)
         self.watch = Stopwatch()
+        self.engine = VLLMEngine(self.vllm_generation) if self.use_vllm else None
+        if isinstance(estimator, TokenEstimator):
+            self._add_critic(model if isinstance(model, str) else model.config._name_or_path)
+        self.add_callback(_Stop(self._why_stop))
         folder = Path(self.args.output_dir)
+        self.trajectories = TrajectoryFolder(folder, self.codec.decode)
         self.metrics_file = MetricsFile(folder / "metrics.jsonl")
         self.evaluations_file = MetricsFile(folder / "evaluations.jsonl")
+
+    def train(self, *args: object, **kwargs: object) -> TrainOutput:
+        """Train as transformers does; SIGTERM or SIGINT end it after an iteration, resumably.
+
+        Afterwards `stopped` says why training ended before `max_steps`, or is None.
+        """
+        self.stopped = None
+        with self.stop_request.listening():
+            output: TrainOutput = super().train(*args, **kwargs)
+        self._say_why()
+        return output
+
+    def _say_why(self) -> None:
+        if self.stopped is not None and self.accelerator.is_main_process:
+            checkpoint = last_checkpoint(Path(self.args.output_dir))
+            print(
+                f"Stopped after iteration {self.state.global_step}: {self.stopped}. To continue: "
+                f"resume_from_checkpoint={checkpoint}"
+            )
 
     def training_step(
         self, model: torch.nn.Module, inputs: object, num_items_in_batch: object = None
@@ -115,17 +160,17 @@ class MultiTurnTrainer(Updates):
         logged, self._metrics["train"] = self._metrics["train"], defaultdict(list)
         self.watch = Stopwatch()
         iteration = int(self.state.global_step)
+        world, rank = self.accelerator.num_processes, self.accelerator.process_index
         with self.watch.phase("total"):
             episodes = self._rollout(iteration)
             rows = self._rows(episodes)
-            shares = [
-                deal(part, self.accelerator.num_processes, self.accelerator.process_index)
-                for part in minibatches(rows, self.args.mini_batch_size, self.args.seed, iteration)
-            ]
-            loss = self._update(model, self._with_logprobs(shares))
-        self._log_metrics(episode_metrics(episodes))
+            parts = shares(rows, self.args.mini_batch_size, self.args.seed, iteration, world, rank)
+            loss = self._update(model, self._with_logprobs(parts))
+            self._write_trajectories(iteration + 1, episodes, rows)
+        self._log_metrics({**played_metrics(self.played), "rows": len(rows)})
         self._log_metrics({f"seconds/{name}": s for name, s in self.watch.seconds.items()})
         summary = {name: mean(values) for name, values in self._metrics["train"].items()}
+        self._count_flat(summary)
         mean_loss = self.accelerator.reduce(loss, reduction="mean")
         if self.accelerator.is_main_process:
             self.metrics_file.write(iteration + 1, {"loss": float(mean_loss), **summary})
@@ -133,22 +178,91 @@ class MultiTurnTrainer(Updates):
         self._log_metrics(summary)
         return loss
 
+    # ---- credit ----------------------------------------------------------------------------
+
     def _rows(self, episodes: list[Episode]) -> list[Row]:
-        """Every step of the iteration with its advantage, the same list on every process."""
+        """Every step of the iteration with its credit, the same list on every process."""
         records = to_records(episodes, self.args.penalise)
         if not records:
             return []
-        with self.watch.phase("credit"):
-            advantages = self.estimator(Rollouts.from_steps(records))
-        rows = rows_of(episodes, advantages)
+        rollouts = Rollouts.from_steps(records)
+        rows = rows_of(episodes, np.zeros(len(records)))
+        if isinstance(self.estimator, TokenEstimator):
+            with self.watch.phase("values"):
+                values = self._values(rows)
+            with self.watch.phase("credit"):
+                rows = with_token_credit(
+                    rows,
+                    self.estimator(rollouts, values),
+                    self.estimator.targets(rollouts, values),
+                    values,
+                )
+            self._log_metrics({"explained_variance": explained_variance(rows)})
+        else:
+            with self.watch.phase("credit"):
+                credit = self.estimator(rollouts)
+            rows = [replace(row, advantage=float(a)) for row, a in zip(rows, credit, strict=True)]
+        if not self.args.degenerate_kl:
+            rows = without_degenerate(rows, episodes, self.num_generations)
+        advantages = np.array([row.advantage for row in rows])
+        ties = tied_pairs(advantages, rollouts.state).value
         self._log_metrics(
             {
-                "zero_advantage": fmean(row.advantage == 0.0 for row in rows),
-                "advantage_abs": fmean(abs(row.advantage) for row in rows),
+                "zero_advantage": float((advantages == 0.0).mean()),
+                "advantage_abs": float(np.abs(advantages).mean()),
+                **({} if ties is None else {"ties": ties}),
+                "silent_rows": float(np.mean([not row.trains for row in rows])),
             }
         )
         self.state.num_input_tokens_seen += sum(len(row) for row in rows)
         return rows
+
+    def _write_trajectories(self, iteration: int, episodes: list[Episode], rows: list[Row]) -> None:
+        every = self.args.trajectory_steps
+        if not every or iteration % every or not self.accelerator.is_main_process:
+            return
+        with self.watch.phase("trajectories"):
+            self.trajectories.write(iteration, episodes, [row.advantage for row in rows])
+
+    # ---- stopping and going on -------------------------------------------------------------
+
+    def _count_flat(self, summary: Mapping[str, float]) -> None:
+        """Count iterations in a row from which nothing can be learnt."""
+        nothing = (
+            summary["rows"] == 0
+            or summary["zero_advantage"] == 1.0
+            or summary["cut_replies"] == 1.0
+            or summary.get("clip_ratio/region_mean") == 1.0
+        )
+        self.progress = replace(self.progress, flat=self.progress.flat + 1 if nothing else 0)
+
+    def _why_stop(self) -> str | None:
+        """Say why training ends here, the same on every process."""
+        number = self.stop_request.signal
+        if self._sum_over_processes(number is not None) > 0:
+            self.stopped = "asked to" if number is None else signal.Signals(number).name
+        elif 0 < self.args.flat_patience <= self.progress.flat:
+            self.stopped = (
+                f"nothing to learn from in {self.progress.flat} iterations: every advantage 0, "
+                "every reply cut, or every ratio clipped (zero_advantage, cut_replies and "
+                "clip_ratio in metrics.jsonl; flat_patience is the limit)"
+            )
+        return self.stopped
+
+    def _save_checkpoint(self, model: torch.nn.Module, trial: object) -> None:
+        super()._save_checkpoint(model, trial)
+        if self.args.should_save:
+            checkpoint = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+            self._save_critic(checkpoint)
+            self.progress.save(checkpoint)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            self.progress = Progress.load(Path(checkpoint))
+            self._load_critic(Path(checkpoint))
+        super()._load_optimizer_and_scheduler(checkpoint)
+
+    # ---- evaluation ------------------------------------------------------------------------
 
     def evaluate(
         self,
@@ -181,8 +295,7 @@ class MultiTurnTrainer(Updates):
                 title="evaluation",
             )
         metrics = {
-            **episode_metrics(episodes),
-            **{f"success/{name}": rate for name, rate in success_by(episodes, "task_type").items()},
+            **played_metrics(episodes),
             **{f"seconds/{name}": seconds for name, seconds in self.watch.seconds.items()},
         }
         if self.accelerator.is_main_process:
@@ -194,20 +307,21 @@ class MultiTurnTrainer(Updates):
         return named
 
 
-def rows_of(episodes: Sequence[Episode], advantages: NDArray[np.float64]) -> list[Row]:
-    """One row per step, in the order of episodes and steps, with its own advantage [N]."""
-    steps = [step for episode in episodes for step in episode.steps]
-    return [
-        Row(
-            prompt=np.array(step.prompt_ids, dtype=np.int64),
-            completion=np.array(step.completion_ids, dtype=np.int64),
-            sampled_logprobs=None
-            if step.logprobs is None
-            else np.array(step.logprobs, dtype=np.float32),
-            advantage=float(advantage),
-        )
-        for step, advantage in zip(steps, advantages, strict=True)
-    ]
+class _Stop(TrainerCallback):
+    """Ends training after an iteration, with a checkpoint, where there is a reason to."""
+
+    def __init__(self, why: Callable[[], str | None]) -> None:
+        self._why = why
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: object,
+    ) -> None:
+        if self._why() is not None:
+            control.should_save = control.should_training_stop = True
 
 
 def _check_dropout(model: PreTrainedModel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from statistics import fmean
 from typing import cast
 
@@ -10,22 +11,27 @@ import torch
 from accelerate.utils import DistributedType
 from trl import GRPOTrainer
 
-from milegpo_algo.batch import Row, microbatches, padding
+from milegpo_algo.batch import Share, microbatches, padding
 from milegpo_algo.config import LOSSES_BY_TOKEN
 from milegpo_algo.trainer.clock import Batch
-from milegpo_algo.trainer.logprobs import LogProbs
+from milegpo_algo.trainer.values import Values
 
 
-class Updates(LogProbs):
+class Updates(Values):
     """Trains on rows."""
 
-    def _update(self, model: torch.nn.Module, shares: list[list[Row]]) -> torch.Tensor:
+    entropy_coef: float
+    _value_sum = 0.0
+
+    def _update(self, model: torch.nn.Module, parts: list[Share]) -> torch.Tensor:
         """Every mini-batch is an optimizer step, the last one left to the caller; mean loss."""
-        plan = [share for _ in range(self.num_iterations) for share in shares]
+        plan = [part for _ in range(self.num_iterations) for part in parts if part.rows]
         losses, norms = [torch.zeros((), device=self.args.device)] if not plan else [], []
         with self.watch.phase("update"):
-            for k, share in enumerate(plan):
-                losses.append(self._backward(model, share))
+            for k, part in enumerate(plan):
+                losses.append(self._backward(model, part))
+                if self.critic is not None:
+                    self._critic_step()
                 if k == len(plan) - 1:
                     norms.append(float(self._get_grad_norm(model)))
                     break
@@ -35,23 +41,17 @@ class Updates(LogProbs):
                 model.zero_grad()
         self._log_metrics({"updates": len(plan)})
         if plan:
-            size = self.args.per_device_train_batch_size
-            self._log_metrics({"grad_norm_mean": fmean(norms), "padding": padding(shares, size)})
+            held = padding([part.rows for part in parts], self._micro)
+            self._log_metrics({"grad_norm_mean": fmean(norms), "padding": held})
         return torch.stack(losses).mean()
 
-    def _backward(self, model: torch.nn.Module, share: list[Row]) -> torch.Tensor:
+    def _backward(self, model: torch.nn.Module, part: Share) -> torch.Tensor:
         """Gradient of one mini-batch; this process's part of its loss times their number."""
-        tokens, rows = self.accelerator.reduce(
-            torch.tensor(
-                [sum(row.tokens for row in share), sum(row.counts for row in share)],
-                dtype=torch.float64,
-                device=self.accelerator.device,
-            ),
-            reduction="sum",
-        ).tolist()
         world = self.accelerator.num_processes
-        pieces = list(microbatches(share, self.args.per_device_train_batch_size))
+        per_token = world / max(part.tokens, 1)
         total = torch.zeros((), device=self.args.device)
+        value = torch.zeros((), device=self.args.device)
+        pieces = microbatches(part.rows, self._micro)
         for i, piece in enumerate(pieces):
             last = i == len(pieces) - 1
             own_tokens = sum(row.tokens for row in piece)
@@ -63,16 +63,44 @@ class Updates(LogProbs):
                 float(own_tokens * world * self.args.steps_per_generation),
                 device=self.accelerator.device,
             )
-            if self.loss_type in LOSSES_BY_TOKEN:
-                batch["loss_scale"] = torch.tensor(own_tokens * world / max(tokens, 1.0))
-            else:
-                batch["loss_scale"] = torch.tensor(len(piece) * world / max(rows, 1.0))
+            by_token = self.loss_type in LOSSES_BY_TOKEN
+            scale = (
+                own_tokens * world / max(part.tokens, 1)
+                if by_token
+                else len(piece) * world / max(part.count, 1)
+            )
+            batch["loss_scale"] = torch.tensor(scale)
+            batch["value_scale"] = torch.tensor(per_token)
             self.accelerator.gradient_state._set_sync_gradients(last)
-            with self._accumulating(model, last):
+            with self._accumulating(model, last), self._entropy_by_token(own_tokens, part, scale):
                 # past GRPOTrainer, to the training step of transformers: autocast, backward,
                 # clearing of caches
                 total += super(GRPOTrainer, self).training_step(model, batch, None)
+            if self.critic is not None and self.critic.trunk is not None:
+                with self._accumulating(self._critic_model, last):
+                    value += self._separate_backward(batch, per_token)
+        if self.critic is not None:
+            value += self._value_sum * per_token
+            self._value_sum = 0.0
+            self._log_metrics({"value_loss": self._sum_over_processes(float(value)) / world})
         return total
+
+    @contextlib.contextmanager
+    def _entropy_by_token(self, own: int, part: Share, scale: float) -> Iterator[None]:
+        """Make the entropy bonus, which TRL averages over a micro-batch, a mean over all tokens.
+
+        A loss by token scales it so already; a loss by row would weigh it by rows.
+        """
+        if not self._entropy_bonus_enabled or scale == 0 or self.args.use_adaptive_entropy:
+            yield
+            return
+        kept = self.entropy_coef
+        world = self.accelerator.num_processes
+        self.entropy_coef = kept * (own * world / max(part.tokens, 1)) / scale
+        try:
+            yield
+        finally:
+            self.entropy_coef = kept
 
     def _accumulating(
         self, model: torch.nn.Module, last: bool
@@ -93,5 +121,10 @@ class Updates(LogProbs):
         return generation_batch
 
     def _compute_loss(self, model: torch.nn.Module, inputs: Batch) -> torch.Tensor:
-        scale = inputs.pop("loss_scale")
-        return cast(torch.Tensor, super()._compute_loss(model, inputs) * scale)
+        scale, value_scale = inputs.pop("loss_scale"), inputs.pop("value_scale")
+        loss = cast(torch.Tensor, super()._compute_loss(model, inputs) * scale)
+        if self.critic is None or self.critic.trunk is not None:
+            return loss
+        value = self._shared_value_loss(inputs)
+        self._value_sum += float(value.detach())
+        return loss + self.args.value_coefficient * value_scale * value
