@@ -15,7 +15,7 @@ from peft import LoraConfig
 from transformers import AutoModelForCausalLM
 
 from milegpo_algo import Rollouts, make_estimator
-from milegpo_algo.batch import Row, deal
+from milegpo_algo.batch import Row, Share
 from milegpo_algo.config import MultiTurnConfig
 from milegpo_algo.rollout.collect import Episode, to_records
 from milegpo_algo.trainer import MultiTurnTrainer
@@ -66,15 +66,15 @@ class Spied(MultiTurnTrainer):
         super().__init__(*args, **kwargs)
         self.episodes: list[list[Episode]] = []
         self.batches: list[dict[str, torch.Tensor]] = []
-        self.shares: list[list[Row]] = []
+        self.shares: list[Share] = []
 
     def _rollout(self, iteration: int) -> list[Episode]:
         self.episodes.append(super()._rollout(iteration))
         return self.episodes[-1]
 
-    def _backward(self, model, share):
-        self.shares.append(share)
-        return super()._backward(model, share)
+    def _backward(self, model, part):
+        self.shares.append(part)
+        return super()._backward(model, part)
 
     def _compute_loss(self, model, inputs):
         self.batches.append({name: value.clone() for name, value in inputs.items()})
@@ -221,7 +221,7 @@ def test_the_loss_is_the_exact_mean_over_the_mini_batch(folder, tmp_path, loss_t
     trainer.current_gradient_accumulation_steps = 1  # set by the loop of transformers
     trainer.model.train()
     rows = made_rows(300)
-    got = trainer._backward(trainer.model, deal(rows, 1, 0))
+    got = trainer._backward(trainer.model, Share.of(rows, 1, 0))
     model = AutoModelForCausalLM.from_pretrained(folder)
     expected = reference_loss(model, rows, loss_type, beta)
     expected.backward()
@@ -241,7 +241,9 @@ def test_a_row_that_does_not_count_changes_no_gradient(folder, tmp_path):
         rows = made_rows(300)
         huge = np.full(4, 1e9, dtype=np.float32)
         filler = Row(rows[0].prompt, rows[5].completion, None, 1e9, huge, huge, counts=False)
-        trainer._backward(trainer.model, [*rows, *[filler] * fillers])
+        share = Share.of(rows, 1, 0)
+        share.rows.extend([filler] * fillers)
+        trainer._backward(trainer.model, share)
         gradients.append([p.grad for p in trainer.model.parameters()])
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-7)
@@ -255,7 +257,7 @@ def test_rows_without_advantage_still_count_in_the_mean(folder, tmp_path):
         trainer.current_gradient_accumulation_steps = 1
         trainer.model.train()
         tokens = sum(row.tokens for row in kept)
-        losses.append(float(trainer._backward(trainer.model, kept)) * tokens)
+        losses.append(float(trainer._backward(trainer.model, Share.of(kept, 1, 0))) * tokens)
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
@@ -268,7 +270,7 @@ def test_every_mini_batch_is_an_optimizer_step_of_its_own(folder, tmp_path):
     norms = []
     for share in trainer.shares:
         model.zero_grad()
-        reference_loss(model, share, "dapo", 0.05).backward()
+        reference_loss(model, share.rows, "dapo", 0.05).backward()
         norms.append(math.sqrt(sum(float(p.grad.square().sum()) for p in model.parameters())))
         with torch.no_grad():
             for parameter in model.parameters():
@@ -292,7 +294,7 @@ def test_a_reference_far_away_is_held_and_counted(folder, tmp_path, far):
     trainer = Far(folder, LotteryPool(12), settings(tmp_path, kl_limit=3.0), TASKS)
     trainer.train()
     [record] = lines(tmp_path / "metrics.jsonl")
-    assert record["kl_cuts"] == sum(row.tokens for share in trainer.shares for row in share)
+    assert record["kl_cuts"] == sum(row.tokens for share in trainer.shares for row in share.rows)
     assert math.isfinite(record["loss"])
     assert all(torch.isfinite(weight).all() for weight in weights(trainer).values())
 
@@ -447,11 +449,6 @@ def test_dropout_that_stays_on_is_refused(folder, tmp_path):
     config = LoraConfig(target_modules=["q_proj"], lora_dropout=0.1)
     with pytest.raises(ValueError, match="lora_dropout"):
         build(folder, tmp_path, peft_config=config, disable_dropout=False)
-
-
-def test_estimators_that_need_a_critic_are_refused(folder, tmp_path):
-    with pytest.raises(ValueError, match="critic"):
-        build(folder, tmp_path, estimator="ppo")
 
 
 # ---- evaluation -----------------------------------------------------------------------------
