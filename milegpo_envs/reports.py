@@ -24,6 +24,21 @@ class Report:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Check:
+    """Whether something works on this machine.
+
+    found: what there is, or what is wrong. remedy: the command that mends it; "" where there is
+    nothing to mend. required: whether the project cannot do without.
+    """
+
+    name: str
+    works: bool
+    found: str
+    remedy: str = ""
+    required: bool = False
+
+
 class Stopwatch:
     """CPU seconds of this process spent inside `with stopwatch:`, added up.
 

@@ -13,7 +13,7 @@ that no step asks for (see `engine.CHANGING`).
 
 import argparse
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +23,9 @@ from milegpo_envs.alfworld.draws import Draws
 from milegpo_envs.alfworld.engine import Engine, EngineStep, UnsupportedGame
 from milegpo_envs.alfworld.experts import SearchingExpert, UnreadableTask
 from milegpo_envs.alfworld.fast_engine import FastEngine
-from milegpo_envs.alfworld.folder import GAME_FILE, load_game
+from milegpo_envs.alfworld.folder import load_game
 from milegpo_envs.alfworld.games import Game
+from milegpo_envs.alfworld.index import GAME_FILE
 from milegpo_envs.alfworld.old_wordings import in_old_words, with_plain_help
 from milegpo_envs.alfworld.textworld_engine import ShippedTextWorldEngine, TextWorldEngine
 from milegpo_envs.errors import DataMissing
@@ -132,7 +133,7 @@ def run(options: argparse.Namespace, advance: Advance) -> Report:
     )
 
 
-def generated_games(count: int, seed: int) -> Mapping[Game, str]:
+def generated_games(count: int, seed: int) -> dict[Game, str]:
     """Games and their kind: types, sizes, splits and wordings in turn."""
     rewrites = (None, None, None, in_old_words, with_plain_help)
     out: dict[Game, str] = {}
@@ -146,7 +147,7 @@ def generated_games(count: int, seed: int) -> Mapping[Game, str]:
     return out
 
 
-def folder_games(data: Path) -> tuple[Mapping[Game, str], list[str]]:
+def folder_games(data: Path) -> tuple[dict[Game, str], list[str]]:
     """Every game below a folder, and why others are left out.
 
     Raises:
@@ -218,16 +219,16 @@ def walk(
     draws = Draws(name)
     now = [engine.reset() for engine in engines]
     yield "", now
-    player: SearchingExpert | None = SearchingExpert()
+    player = SearchingExpert()
     try:
         player.reset(now[0].feedback, now[0].admissible_commands)
-    except UnreadableTask:  # a goal in free words: everything is random
-        player = None
+    except UnreadableTask:  # a goal in words of its own: everything is random
+        expert = 0.0
     for _ in range(steps):
         admissible = now[0].admissible_commands
         acting = [c for c in admissible if c.split()[0] in ACTING]
-        advised = player.act(now[0].feedback, admissible) if player else "look"
-        if player and draws.chance(expert):
+        advised = player.act(now[0].feedback, admissible) if expert else "look"
+        if draws.chance(expert):
             command = advised
         elif draws.chance(0.05):
             command = draws.choice(NONSENSE)

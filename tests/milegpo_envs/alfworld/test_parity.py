@@ -12,7 +12,8 @@ import pytest
 from milegpo_envs.alfworld import games, parity
 from milegpo_envs.alfworld.compiled import compiled
 from milegpo_envs.alfworld.fast_engine import FastEngine
-from milegpo_envs.alfworld.folder import GAME_FILE, write_game
+from milegpo_envs.alfworld.folder import write_game
+from milegpo_envs.alfworld.index import GAME_FILE
 from milegpo_envs.alfworld.textworld_engine import (
     EngineClosed,
     ShippedTextWorldEngine,
