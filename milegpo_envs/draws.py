@@ -39,7 +39,7 @@ class Draws:
     def sample(self, items: Sequence[T], count: int) -> list[T]:
         """Different items, in random order; all of them if there are fewer than asked for."""
         left = list(items)
-        out = []
+        out: list[T] = []
         while left and len(out) < count:
             out.append(left.pop(int(self._random() * len(left))))
         return out

@@ -22,6 +22,8 @@ class Catalogue(Protocol):
     cache: Path | None
     """Folder for what is derived from the products; None keeps it in memory."""
 
+    def __hash__(self) -> int: ...
+
     def __len__(self) -> int:
         """Number of products."""
         ...

@@ -146,7 +146,7 @@ def _entries(
     title = f"{title}, {ends}" if ends else title
     if not options and own.chance(0.4):
         title += f" ({own.choice(words.COLORS).title()})"
-    product = {
+    product: dict[str, Any] = {
         "name": title,
         "full_description": _description(brand, noun, use, spread, own),
         "pricing": _pricing(level, own),

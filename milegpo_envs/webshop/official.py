@@ -88,11 +88,12 @@ class OfficialCatalogue:
         limits = [number for number in (files.limit, limit) if number is not None]
         first = min(limits) if limits else None
         self.name = f"official/{size}" + ("" if limit is None else f"/{limit}")
-        self.cache = beside(root)
-        hashes = [content_hash(path, self.cache, advance) for path in paths]
+        cache = beside(root)
+        self.cache: Path | None = cache
+        hashes = [content_hash(path, cache, advance) for path in paths]
         key = json.dumps([VERSION, first, hashes]).encode()
         self.content_hash = hashlib.blake2b(key, digest_size=16).hexdigest()
-        folder = self.cache / f"{VERSION}-{self.content_hash}"
+        folder = cache / f"{VERSION}-{self.content_hash}"
         index = stored(folder, lambda draft: write_index(draft, paths, first, advance))
         self._places = [(index[f"{n}_start"], index[f"{n}_end"]) for n in _KINDS]
         self._asins, self._order = index["asins"], index["order"]

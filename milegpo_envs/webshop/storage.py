@@ -115,9 +115,10 @@ def open_store(folder: Path) -> Arrays | None:
 
 
 def _mapped(path: Path) -> NDArray[np.generic]:
-    header_only = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
+    loaded = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
     # A plain array view: indexing np.memmap itself costs several times as much.
-    return header_only.view(np.ndarray)
+    array: NDArray[np.generic] = loaded.view(np.ndarray)
+    return array
 
 
 def _fingerprint(path: Path) -> tuple[int, int]:
