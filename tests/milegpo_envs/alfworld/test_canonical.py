@@ -201,13 +201,14 @@ def test_distinct_facts_have_distinct_ids_along_random_walks():
 
 STATE_IDS = """
 import gymnasium as gym, milegpo_envs
-env = gym.make("milegpo/ALFWorld-v0", size="small")
-_, info = env.reset(seed=5)
-out = [info["task_id"], info["state_id"]]
-for _ in range(10):
-    *_, info = env.step(info["admissible_actions"][len(out) % 3])
-    out.append(info["state_id"])
-print(out)
+for state in ("facts", "observation", "graphgpo"):
+    env = gym.make("milegpo/ALFWorld-v0", size="small", state=state)
+    _, info = env.reset(seed=5)
+    out = [info["task_id"], info["state_id"], info["state"]]
+    for number in range(10):
+        *_, info = env.step(info["admissible_actions"][number % 3])
+        out += [info["state_id"], info["state"]]
+    print(out)
 """
 
 

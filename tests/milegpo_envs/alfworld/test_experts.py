@@ -1,5 +1,7 @@
 import random
-from collections import deque
+import subprocess
+import sys
+from copy import deepcopy
 
 import pytest
 
@@ -81,40 +83,64 @@ def test_other_sentences_are_refused():
         read_task("Your task is to: make me a sandwich.")
 
 
-def replay(engine, path):
-    """Start over and send the commands; the last answer."""
-    now = engine.reset()
-    for command in path:
-        now = engine.step(command)
-    return now
+def fork(engine):
+    """The same moment again, to be played on by itself."""
+    other = FastEngine(engine.game)
+    for name, value in vars(engine).items():
+        if name not in ("game", "_verbs"):
+            setattr(other, name, deepcopy(value) if isinstance(value, dict | set) else value)
+    return other
 
 
 def fewest_steps(game, limit):
-    """Breadth-first search over all commands that change something, on exact facts."""
+    """Breadth-first search over all commands, on exact facts; None if it takes more than limit."""
     engine = FastEngine(compiled(game))
-    start = engine.reset()
-    seen, queue = {start.facts}, deque([()])
-    while queue:
-        path = queue.popleft()
-        for command in replay(engine, path).admissible_commands:
-            replay(engine, path)
-            after = engine.step(command)
-            if after.won:
-                return len(path) + 1
-            if after.facts not in seen and len(path) + 1 < limit:
-                seen.add(after.facts)
-                queue.append((*path, command))
+    seen, layer = {engine.reset().facts}, [engine]
+    for depth in range(1, limit + 1):
+        reached = []
+        for before in layer:
+            for command in before.step("").admissible_commands:
+                after = fork(before)
+                now = after.step(command)
+                if now.won:
+                    return depth
+                if now.facts not in seen:
+                    seen.add(now.facts)
+                    reached.append(after)
+        layer = reached
     return None
 
 
-def test_no_list_of_commands_is_shorter_than_the_shortest_plan():
-    checked = 0
-    for game in some("small", 8):
-        plan = shortest_plan(compiled(game), game.task_type, game.params)
-        if len(plan) <= 5:
-            assert fewest_steps(game, len(plan)) == len(plan)
-            checked += 1
-    assert checked >= 5
+def test_a_fork_plays_on_by_itself():
+    game = some("small", 1)[4]
+    engine = FastEngine(compiled(game))
+    engine.reset()
+    for command in shortest_plan(compiled(game), game.task_type, game.params):
+        before, other = engine.step(""), fork(engine)
+        assert other.step(command) == engine.step(command)
+        assert before.facts != engine.step("").facts
+
+
+@pytest.mark.parametrize("task_type", games.TASK_TYPES)
+def test_no_list_of_commands_is_shorter_than_the_shortest_plan(task_type):
+    for id in games.task_ids("train", "small", [task_type])[:6]:
+        game = games.generate(id)
+        plan = shortest_plan(compiled(game), task_type, game.params)
+        assert fewest_steps(game, len(plan)) == len(plan), id
+
+
+def test_environments_bring_no_expert_along():
+    """Playing does not so much as import one."""
+    play = (
+        "import sys, gymnasium as gym, milegpo_envs\n"
+        "env = gym.make('milegpo/ALFWorld-v0', size='small')\n"
+        "_, info = env.reset(seed=1)\n"
+        "*_, after = env.step('look')\n"
+        "assert not [k for k in (*info, *after) if 'expert' in k or 'plan' in k]\n"
+        "print([name for name in sys.modules if 'expert' in name or 'handcoded' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", play], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_shortest_plan_wins_with_its_last_command():
