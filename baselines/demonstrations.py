@@ -19,6 +19,7 @@ from milegpo_envs.alfworld.experts import SearchingExpert
 from milegpo_envs.errors import unknown_name
 from milegpo_envs.sokoban.experts import SolvingExpert
 from milegpo_envs.spaces import Message
+from milegpo_envs.webshop.experts import ReadingExpert
 from milegpo_envs.wrappers import Prompted
 
 
@@ -42,6 +43,7 @@ class Expert(Protocol):
 EXPERTS: Mapping[str, Callable[[], Expert]] = {
     "milegpo/ALFWorld-v0": SearchingExpert,
     "milegpo/Sokoban-v0": SolvingExpert,
+    "milegpo/WebShop-v0": ReadingExpert,
 }
 """Environment id -> expert to imitate."""
 

@@ -35,6 +35,7 @@ import gymnasium as gym
 ENTRY_POINTS: dict[str, tuple[str, int]] = {
     "milegpo/ALFWorld-v0": ("milegpo_envs.alfworld.env:ALFWorldEnv", 50),
     "milegpo/Sokoban-v0": ("milegpo_envs.sokoban.env:SokobanEnv", 15),
+    "milegpo/WebShop-v0": ("milegpo_envs.webshop.text_env:WebShopEnv", 15),
 }
 """Registered id -> (entry point, steps until truncation)."""
 

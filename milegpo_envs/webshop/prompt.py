@@ -15,14 +15,21 @@ _BUTTON = re.compile(r"\[(clicked )?button\] (.*) \[(?:clicked )?button_\]")
 _TITLE = 60  # characters of a line that a short observation keeps
 
 
-def _lines(text: str) -> list[str]:
-    """Nodes of either text rendering."""
+def page_lines(text: str) -> list[str]:
+    """The nodes of a page in either text rendering, more or less: bodies can have line breaks."""
     return text.split(SEPARATOR) if SEPARATOR in text else text.split("\n")
+
+
+def plain_line(line: str) -> str:
+    """A line without the marks of a button."""
+    line = line.strip()
+    button = _BUTTON.fullmatch(line)
+    return line if button is None else button[2]
 
 
 def instruction(observation: str) -> str:
     """The instruction on a page, what follows its heading; the whole text if it has none."""
-    lines = _lines(observation)
+    lines = page_lines(observation)
     for heading, line in itertools.pairwise(lines):
         if _INSTRUCTION.match(heading):
             return line.strip()
@@ -31,7 +38,7 @@ def instruction(observation: str) -> str:
 
 def without_instruction(observation: str) -> str:
     """A page without the instruction, which the prompt states once."""
-    lines = _lines(observation)
+    lines = page_lines(observation)
     for i, heading in enumerate(lines[:-1]):
         if _INSTRUCTION.match(heading):
             glue = SEPARATOR if SEPARATOR in observation else "\n"
@@ -48,7 +55,7 @@ def short_page(observation: str) -> str:
     if page == observation:
         return one_line(observation)
     shown = []
-    for line in _lines(page):
+    for line in page_lines(page):
         button = _BUTTON.match(line.strip())
         if button is None:
             shown.append(line.strip()[:_TITLE])

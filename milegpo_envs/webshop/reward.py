@@ -15,14 +15,10 @@ from milegpo_envs.webshop.catalogue import Product
 from milegpo_envs.webshop.colours import only_colour, simplify
 from milegpo_envs.webshop.goals import Goal
 
-try:
-    from rapidfuzz import fuzz
-    from rapidfuzz.utils import default_process
-except ImportError as error:
-    raise DataMissing("WebShop's reward needs rapidfuzz: pip install 'milegpo[webshop]'") from error
-
 THRESHOLD = 85  # two texts are the same above it
 _LATIN_1 = dict.fromkeys(range(128, 256))  # thefuzz drops these letters, and no others
+
+_REMEDY = "WebShop's reward needs rapidfuzz. Run: pip install 'milegpo[webshop]'"
 
 Nouns = Callable[[str], Sequence[str]]
 
@@ -211,10 +207,27 @@ def _one_sided(group: str, value: str) -> str:
 
 @functools.lru_cache(maxsize=1 << 16)
 def alike(a: str, b: str) -> bool:
-    """Whether thefuzz's token_set_ratio of two texts is above the threshold."""
-    return round(fuzz.token_set_ratio(_plain(a), _plain(b))) > THRESHOLD
+    """Whether thefuzz's token_set_ratio of two texts is above the threshold.
+
+    Raises:
+        DataMissing: rapidfuzz is not installed.
+    """
+    ratio = _token_set_ratio()
+    return round(ratio(_plain(a), _plain(b))) > THRESHOLD
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _plain(text: str) -> str:
+    """What thefuzz makes of a text first: letters and digits, in lower case."""
+    from rapidfuzz.utils import default_process
+
     return default_process(text.translate(_LATIN_1))
+
+
+@functools.cache
+def _token_set_ratio() -> Callable[[str, str], float]:
+    try:
+        from rapidfuzz.fuzz import token_set_ratio
+    except ImportError as error:
+        raise DataMissing(_REMEDY) from error
+    return token_set_ratio

@@ -146,14 +146,14 @@ class Shop:
         """What a product costs; a range has one price, too."""
         index = self.catalogue.index_of(asin)
         assert index is not None, asin
-        return self.prices[index]
+        return float(self.prices[index])
 
     def evaluate(self, product: int, chosen: Mapping[str, str], goal: Goal) -> Score:
         """What buying a product with these options is worth."""
         return score(
             self.catalogue[product],
             chosen,
-            self.prices[product],
+            float(self.prices[product]),
             goal,
             nouns=self.nouns,
             colours_on_both_sides=self.rules.colours_on_both_sides,
