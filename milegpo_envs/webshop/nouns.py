@@ -5,7 +5,7 @@ title of the generated shop is known from how it was composed, and the titles of
 tagged once, into a store beside the data; spaCy is needed for that only:
 
     pip install 'milegpo[webshop]'
-    python -m scripts.download_data webshop --data FOLDER --nouns
+    python -m scripts.download_data webshop --to FOLDER --nouns
 
 Catalogues of up to 5,000 products are tagged when they are first opened (about ten seconds per
 thousand). Titles that no store has are tagged when a purchase asks for them.

@@ -143,7 +143,7 @@ def _existing(root: Path, size: Size) -> list[Path]:
     if missing:
         raise DataMissing(
             f"{root} lacks {', '.join(missing)} of the {size} WebShop. "
-            f"Run: python -m scripts.download_data webshop --size {size} --data {root}"
+            f"Run: python -m scripts.download_data webshop --size {size} --to {root}"
         )
     return paths
 

@@ -1,0 +1,52 @@
+"""Measure the shop at several sizes of the generated catalogue: building, opening, searching.
+
+python -m scripts.bench webshop
+python -m scripts.bench webshop --products 1000 50000 1000000     # builds for minutes, once
+"""
+
+import argparse
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from milegpo_envs.reports import Cell, Report
+from milegpo_envs.webshop.bench_queries import QUERIES, QueryCosts, query_costs
+
+HELP = "WebShop's search, memory and steps by the number of products"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """How much to measure."""
+    parser.add_argument(
+        "--products", type=int, nargs="+", default=[1000, 50_000], help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--cache", type=Path, help="keep what is built here (default: a folder that is removed)"
+    )
+
+
+def run(options: argparse.Namespace) -> Report:
+    """One column a size."""
+    with ExitStack() as stack:
+        cache = options.cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        costs = [query_costs(products, cache) for products in options.products]
+    return Report(
+        title="WebShop, generated, one core, CPU time",
+        columns=("measured", *(f"{products:,} products" for products in options.products)),
+        rows=_query_rows(costs),
+        notes=(
+            f"Queries: {QUERIES} instructions (and as many product kinds), top 50, index mapped.",
+            "Memory: what the process gained by opening and searching, mapped pages included.",
+        ),
+    )
+
+
+def _query_rows(costs: list[QueryCosts]) -> tuple[tuple[Cell, ...], ...]:
+    return (
+        ("generate all products, s", *(c.generate for c in costs)),
+        ("build index and columns, s (0: was there)", *(c.index for c in costs)),
+        ("open, ms", *(1000 * c.open for c in costs)),
+        ("query, an instruction, ms", *(c.query for c in costs)),
+        ("query, two or three words, ms", *(c.short_query for c in costs)),
+        ("memory of a process, MB", *(c.memory for c in costs)),
+    )
