@@ -2,13 +2,16 @@
 
     python -m scripts.train --env_id milegpo/ALFWorld-v0 --estimator milegpo
     python -m scripts.train --env_id milegpo/ALFWorld-v0 --estimator gigpo --model FOLDER_OR_HUB_ID
+    python -m scripts.train ... --resume_from_checkpoint last
+    accelerate launch --config_file baselines/recipes/accelerate/zero2.yaml -m scripts.train ...
 
 Options are read from ``--config`` (a YAML file; the main job's by default), then from the command
 line, which wins. All of TRL's and transformers' training options are options here too. Without
 ``--model`` a tiny policy is warm-started on noisy expert episodes, once, and cached.
 
 Writes to ``--output_dir``: ``metrics.jsonl`` (a line an iteration), ``evaluations.jsonl``,
-``progress.json``, ``model/``, and last ``result.json``, the result row.
+``progress.json``, ``model/``, and last ``result.json``, the result row. SIGTERM or Ctrl-C end it
+after the iteration, with a checkpoint to resume from and no result; once more, at once.
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import yaml
+from accelerate import PartialState
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -43,9 +47,12 @@ from baselines.warm_start import WarmStart, warm_start
 from milegpo_algo.config import MultiTurnConfig
 from milegpo_algo.rollout.hf_backend import ChatCodec, HFGenerator
 from milegpo_algo.trainer import MultiTurnTrainer
+from milegpo_algo.trainer.resume import last_checkpoint
 from milegpo_envs.errors import EnvError
 
 if TYPE_CHECKING:
+    from peft import PeftConfig
+
     from milegpo_envs.panels import Panel
 
 MAIN_JOB = Path(baselines.__file__).parent / "recipes" / "main_job.yaml"
@@ -54,6 +61,7 @@ _NOT_SHARED = frozenset(
     (
         *("seed", "estimator", "estimator_settings", "model", "warm_cache", "warm_start_only"),
         *("output_dir", "logging_dir", "run_name", "report_to", "disable_tqdm"),
+        "resume_from_checkpoint",
     )
 )
 _EVALUATION_SLOTS = 64
@@ -70,6 +78,16 @@ class TrainOptions:
     train_split: str = field(default="train", metadata={"help": "Split to train on."})
     eval_split: str = field(default="valid_unseen", metadata={"help": "Split to evaluate on."})
     eval_size: int | None = field(default=None, metadata={"help": "Tasks of the panel; None: all."})
+    validation_split: str | None = field(
+        default=None,
+        metadata={
+            "help": "Split to evaluate on while training, and to choose the best checkpoint on; "
+            "None: eval_split."
+        },
+    )
+    validation_size: int | None = field(
+        default=None, metadata={"help": "Tasks of its panel; None: all."}
+    )
     eval_seeds: list[int] = field(
         default_factory=lambda: [123, 456, 789], metadata={"help": "Seeds of the evaluation."}
     )
@@ -78,6 +96,9 @@ class TrainOptions:
     prompt_style: str = field(default="papers", metadata={"help": "'papers' or 'compact'."})
     model: str | None = field(
         default=None, metadata={"help": "Hub id or folder; None: warm start."}
+    )
+    lora_rank: int = field(
+        default=0, metadata={"help": "Train an adapter of this rank on all linear layers; 0: none."}
     )
     warm_episodes: int = field(default=2000, metadata={"help": "Demonstrated episodes."})
     warm_noise: float = field(default=0.35, metadata={"help": "Share of random steps in them."})
@@ -101,7 +122,8 @@ class _Report(TrainerCallback):
         control: TrainerControl,
         **_: object,
     ) -> None:
-        self._progress("training", state.global_step, state.max_steps)
+        if state.is_world_process_zero:
+            self._progress("training", state.global_step, state.max_steps)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -114,6 +136,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         panel = place.panel(options.eval_split, options.eval_size)
         train_panel = place.panel(options.train_split)
         place.prompted(options.train_split).close()
+        if config.final_checkpoint == "best" and options.validation_split in (
+            None,
+            options.eval_split,
+        ):
+            raise ValueError(
+                "final_checkpoint='best' would choose on the games that the result is measured on: "
+                "set validation_split to another split, such as valid_seen."
+            )
     except (EnvError, ValueError, FileNotFoundError) as error:
         parser.exit(2, f"{parser.prog}: error: {error}\n")
     _run(options, config, place, panel, train_panel)
@@ -155,51 +185,56 @@ def _run(
     started, clock = datetime.now(UTC).isoformat(), time.monotonic()
     folder = Path(config.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "result.json").unlink(missing_ok=True)
+    resume = _checkpoint(config.resume_from_checkpoint, folder)
+    if PartialState().is_main_process:
+        (folder / "result.json").unlink(missing_ok=True)
     progress = Progress(folder)
-    start_from = options.model or str(
-        warm_start(
-            lambda: place.env(options.train_split),
-            options.env_id,
-            WarmStart(
-                episodes=options.warm_episodes,
-                noise=options.warm_noise,
-                steps=options.warm_steps,
-                style=options.prompt_style,
-                history=options.history,
-            ),
-            Path(options.warm_cache),
-            progress,
-        )
-    )
+    with PartialState().main_process_first():
+        start_from = options.model or _warm_start(options, place, progress)
     tokenizer = AutoTokenizer.from_pretrained(start_from, padding_side="left")
     eval_pool = place.pool(options.eval_split, min(len(panel.task_ids), _EVALUATION_SLOTS))
     row: dict[str, object] = {"estimator": None, "settings": {}, "seed": None, "rows_trained": 0}
+    rule, iterations = "last", 0
     if options.warm_start_only:
         model = AutoModelForCausalLM.from_pretrained(start_from).eval()
     else:
         pool = place.pool(options.train_split, config.tasks_per_iteration * config.num_generations)
+        validated = panel
+        if options.validation_split is not None:
+            validated = place.panel(options.validation_split, options.validation_size)
+        validation_pool = place.pool(
+            options.validation_split or options.eval_split,
+            min(len(validated.task_ids), _EVALUATION_SLOTS),
+        )
         trainer = MultiTurnTrainer(
             start_from,
             pool,
             config,
             train_panel.task_ids,
-            panel.task_ids,
-            eval_pool,
+            validated.task_ids,
+            validation_pool,
             tokenizer,
             callbacks=[_Report(progress)],
+            peft_config=_adapter(options.lora_rank),
         )
-        trainer.train()
-        trainer.save_model(str(folder / "model"))
-        tokenizer.save_pretrained(folder / "model")
-        model = trainer.accelerator.unwrap_model(trainer.model).eval()
+        trainer.train(resume_from_checkpoint=resume)
+        if trainer.stop_request.signal is not None:
+            sys.exit(128 + trainer.stop_request.signal)
+        model = _save(trainer, tokenizer, folder / "model")
+        if config.final_checkpoint == "best":
+            rule = f"best success on {validated.name}, the earliest of equals"
+        iterations = trainer.state.global_step
         row = {
             "estimator": config.estimator,
             "settings": trainer.estimator.settings(),
             "seed": config.seed,
             "rows_trained": sum(_read(folder / "metrics.jsonl", "rows")),
+            "stopped": trainer.stopped,
         }
+        validation_pool.close()
         pool.close()
+    if not PartialState().is_main_process:
+        return
     played = evaluate(
         eval_pool,
         _policy(model, tokenizer, config),
@@ -222,8 +257,8 @@ def _run(
         "model": start_from,
         "model_hash": weights_hash(Path(start_from)) if Path(start_from).is_dir() else start_from,
         "recipe_hash": settings_hash(_recipe(options, config)),
-        "iterations": 0 if options.warm_start_only else config.max_steps,
-        "checkpoint_rule": "last",
+        "iterations": iterations,
+        "checkpoint_rule": rule,
         "versions": versions(),
         **summary(played),
         "started": started,
@@ -231,6 +266,62 @@ def _run(
     }
     write_json(folder / "result.json", result)
     print(f"success {result['success']:.3f} on {panel.name}; {folder / 'result.json'}")
+
+
+def _warm_start(options: TrainOptions, place: Place, progress: Progress) -> str:
+    folder = warm_start(
+        lambda: place.env(options.train_split),
+        options.env_id,
+        WarmStart(
+            episodes=options.warm_episodes,
+            noise=options.warm_noise,
+            steps=options.warm_steps,
+            style=options.prompt_style,
+            history=options.history,
+        ),
+        Path(options.warm_cache),
+        progress,
+    )
+    return str(folder)
+
+
+def _checkpoint(given: str | None, folder: Path) -> str | None:
+    """The checkpoint to resume from: a folder, or the 'last' complete one of the run, if any."""
+    if given != "last":
+        return given
+    found = last_checkpoint(folder)
+    return None if found is None else str(found)
+
+
+def _adapter(rank: int) -> PeftConfig | None:
+    if rank == 0:
+        return None
+    try:
+        from peft import LoraConfig
+    except ImportError as error:
+        raise SystemExit("lora_rank needs peft. Run: pip install peft") from error
+    return LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear")
+
+
+def _save(
+    trainer: MultiTurnTrainer, tokenizer: PreTrainedTokenizerBase, folder: Path
+) -> PreTrainedModel:
+    """Save the policy, an adapter merged into it, and return it whole."""
+    trainer.save_model(str(folder))
+    model: PreTrainedModel = trainer.accelerator.unwrap_model(trainer.model)
+    if not trainer.accelerator.is_main_process:
+        return model
+    tokenizer.save_pretrained(folder)
+    if trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:  # in parts; the folder is whole
+        model = AutoModelForCausalLM.from_pretrained(folder).to(trainer.accelerator.device)
+    elif hasattr(model, "peft_config"):
+        merge = cast("Callable[[], PreTrainedModel]", model.merge_and_unload)
+        model = merge()
+        model.save_pretrained(folder)
+        (folder / "adapter_model.safetensors").unlink(missing_ok=True)
+        (folder / "adapter_config.json").unlink(missing_ok=True)
+    model.eval()
+    return model
 
 
 def _policy(

@@ -5,7 +5,7 @@ sampling    episodes of all processes
 logprobs    log-probs of the sampling and of the reference policy
 values      the critic, where an estimator needs one
 updates     mini-batches, their exact mean, TRL's loss
-credit      rows from episodes; figures of an iteration
+credit      rows from episodes
 resume      what a checkpoint holds beside transformers' own; stopping by signal
 multi_turn  an iteration from end to end; evaluation
 """

@@ -1,8 +1,7 @@
-"""From episodes and their credit to rows, and the figures of an iteration's episodes."""
+"""From episodes and their credit to rows."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 
 from milegpo_algo.batch import Row
 from milegpo_algo.rollout.collect import Episode
-from milegpo_algo.rollout.metrics import episode_metrics, success_by
 from milegpo_algo.trainer.sampling import degenerate
 
 
@@ -70,14 +68,3 @@ def without_degenerate(rows: list[Row], episodes: Sequence[Episode], size: int) 
         replace(row, trains=not (alike and row.advantage == 0.0))
         for row, alike in zip(rows, flags, strict=True)
     ]
-
-
-def played_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Figures of all episodes, success by task type, and invalid actions by reason."""
-    steps = [step for episode in episodes for step in episode.steps]
-    reasons = Counter(step.invalid_reason for step in steps if step.invalid_reason is not None)
-    return {
-        **episode_metrics(episodes),
-        **{f"success/{name}": rate for name, rate in success_by(episodes, "task_type").items()},
-        **{f"invalid/{reason}": count / len(steps) for reason, count in sorted(reasons.items())},
-    }

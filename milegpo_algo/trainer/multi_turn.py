@@ -32,27 +32,27 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import TrainOutput
 
 from milegpo_algo import Rollouts, make_estimator
 from milegpo_algo.batch import Row, shares
 from milegpo_algo.config import MultiTurnConfig
-from milegpo_algo.diagnostics import tied_pairs
 from milegpo_algo.estimator import TokenEstimator
 from milegpo_algo.rollout.collect import Episode, Pool, assign, to_records
 from milegpo_algo.rollout.hf_backend import ChatCodec
-from milegpo_algo.rollout.metrics import MetricsFile, Stopwatch
+from milegpo_algo.rollout.metrics import MetricsFile, Stopwatch, episode_metrics, tie_rate
 from milegpo_algo.rollout.schedule import TaskSchedule
 from milegpo_algo.rollout.trajectories import TrajectoryFolder
 from milegpo_algo.rollout.vllm_backend import VLLMEngine
 from milegpo_algo.trainer.clock import mean, ticks
 from milegpo_algo.trainer.credit import (
-    played_metrics,
     rows_of,
     with_token_credit,
     without_degenerate,
 )
 from milegpo_algo.trainer.resume import Progress, StopRequest, last_checkpoint
+from milegpo_algo.trainer.table import IterationTable
 from milegpo_algo.trainer.updates import Updates
 from milegpo_algo.trainer.values import explained_variance
 
@@ -128,6 +128,8 @@ class MultiTurnTrainer(Updates):
         if isinstance(estimator, TokenEstimator):
             self._add_critic(model if isinstance(model, str) else model.config._name_or_path)
         self.add_callback(_Stop(self._why_stop))
+        self.remove_callback(PrinterCallback if self.args.disable_tqdm else ProgressCallback)
+        self.add_callback(IterationTable(bar=not self.args.disable_tqdm))
         folder = Path(self.args.output_dir)
         self.trajectories = TrajectoryFolder(folder, self.codec.decode)
         self.metrics_file = MetricsFile(folder / "metrics.jsonl")
@@ -167,7 +169,7 @@ class MultiTurnTrainer(Updates):
             parts = shares(rows, self.args.mini_batch_size, self.args.seed, iteration, world, rank)
             loss = self._update(model, self._with_logprobs(parts))
             self._write_trajectories(iteration + 1, episodes, rows)
-        self._log_metrics({**played_metrics(self.played), "rows": len(rows)})
+        self._log_metrics({**episode_metrics(self.played), "rows": len(rows)})
         self._log_metrics({f"seconds/{name}": s for name, s in self.watch.seconds.items()})
         summary = {name: mean(values) for name, values in self._metrics["train"].items()}
         self._count_flat(summary)
@@ -205,7 +207,7 @@ class MultiTurnTrainer(Updates):
         if not self.args.degenerate_kl:
             rows = without_degenerate(rows, episodes, self.num_generations)
         advantages = np.array([row.advantage for row in rows])
-        ties = tied_pairs(advantages, rollouts.state).value
+        ties = tie_rate(episodes, advantages.tolist())
         self._log_metrics(
             {
                 "zero_advantage": float((advantages == 0.0).mean()),
@@ -295,7 +297,7 @@ class MultiTurnTrainer(Updates):
                 title="evaluation",
             )
         metrics = {
-            **played_metrics(episodes),
+            **episode_metrics(episodes),
             **{f"seconds/{name}": seconds for name, seconds in self.watch.seconds.items()},
         }
         if self.accelerator.is_main_process:
