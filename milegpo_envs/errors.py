@@ -30,6 +30,10 @@ class SlotError(EnvError, RuntimeError):
     """A pool was asked for a slot that it does not have or that is not playing."""
 
 
+class WrongThread(EnvError, RuntimeError):
+    """What only one thread may use was used from another; a pool passes it on."""
+
+
 def unknown_name(kind: str, name: object, valid: Iterable[str]) -> UnknownName:
     """Build the error for a name that is not among the valid ones.
 

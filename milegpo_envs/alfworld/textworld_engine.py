@@ -30,11 +30,9 @@ from milegpo_envs.alfworld.engine import CHANGING, EngineStep
 from milegpo_envs.alfworld.exchange import exchanged
 from milegpo_envs.alfworld.games import Game
 from milegpo_envs.alfworld.textworld_memo import MEMOISED
-from milegpo_envs.errors import EnvError
+from milegpo_envs.errors import EnvError, WrongThread
 
-
-class WrongThread(EnvError, RuntimeError):
-    """textworld was used from two threads at a time."""
+__all__ = ["EngineClosed", "ShippedTextWorldEngine", "TextWorldEngine", "WrongThread"]
 
 
 class EngineClosed(EnvError, RuntimeError):
@@ -77,7 +75,9 @@ class ShippedTextWorldEngine:
 
     def close(self) -> None:
         """Empty the library and keep it for the next engine. May be called twice."""
-        if self._inner is not None:
+        if self._inner is None:
+            return
+        with self._working():
             self._inner.downward_lib.cleanup()
             _idle_libraries.append(self._inner.downward_lib)
             self._inner = self._env = None
