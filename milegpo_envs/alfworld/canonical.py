@@ -13,6 +13,7 @@ removed from those that the task begins with: the task id stands for these, so b
 """
 
 import functools
+from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping
 
 from milegpo_envs.alfworld.compiled import Things
@@ -43,12 +44,27 @@ def name_state(
 def _named_facts(
     task_id: str, first: frozenset[Fact], now: frozenset[Fact], things: Things
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The id, and what was added to the first state and removed from it."""
-    added, removed = (
-        tuple(sorted(_said(fact, things.names) for fact in changed))
-        for changed in (now - first, first - now)
+    """The id, and what was added to the first state and removed from it.
+
+    The sorted lines that the id hashes are those of the first state, with the few that differ taken
+    out and put in: quicker than sorting all of them again.
+    """
+    added, removed = now - first, first - now
+    lines = list(_first_lines(first))
+    for line in map(" ".join, removed):
+        del lines[bisect_left(lines, line)]
+    for line in map(" ".join, added):
+        insort(lines, line)
+    return (
+        state_id({"task": task_id, "facts": lines}),
+        tuple(sorted([_said(fact, things.names) for fact in added])),
+        tuple(sorted([_said(fact, things.names) for fact in removed])),
     )
-    return state_id({"task": task_id, "facts": _lines(now)}), added, removed
+
+
+@functools.lru_cache(maxsize=256)
+def _first_lines(first: frozenset[Fact]) -> tuple[str, ...]:
+    return tuple(_lines(first))
 
 
 def _said(fact: Fact, names: Mapping[str, str]) -> str:
