@@ -16,7 +16,7 @@ from milegpo_envs.webshop.canonical import CANONICAL
 from milegpo_envs.webshop.catalogue import Size
 from milegpo_envs.webshop.content import View, look
 from milegpo_envs.webshop.goals import SPLITS, Goal
-from milegpo_envs.webshop.opening import open_shop
+from milegpo_envs.webshop.opening import OpenShop, open_shop
 from milegpo_envs.webshop.prompt import PROMPTS
 from milegpo_envs.webshop.render import RENDERINGS
 from milegpo_envs.webshop.rules import RULES
@@ -118,6 +118,11 @@ class WebShopEnv(gym.Env[str, str]):
     def shop(self) -> Shop:
         """The shop, for experts, sites and reports."""
         return self._open.shop
+
+    @property
+    def opened(self) -> OpenShop:
+        """The shop with its goals, for experts and sites."""
+        return self._open
 
     @property
     def goal(self) -> Goal:
