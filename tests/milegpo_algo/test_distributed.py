@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM
 
 from tests.milegpo_algo.test_trainer import lines
 from tests.milegpo_algo.tiny import save_tiny
+from tests.milegpo_algo.two_processes import RUNS
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,7 +61,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("loss_type", ["dapo", "grpo"])
+@pytest.mark.parametrize("loss_type", RUNS)
 def test_two_processes_train_as_one(outputs, loss_type):
     """15 episodes in shares of 8 and 7, mini-batches that do not divide by two."""
     ends = [torch.load(outputs / n / loss_type / "end.pt", weights_only=True) for n in "12"]
@@ -73,6 +74,8 @@ def test_two_processes_train_as_one(outputs, loss_type):
     for mine, theirs in zip(*records, strict=True):
         assert (mine["rows"], mine["success"]) == (theirs["rows"], theirs["success"])
         assert mine["loss"] == pytest.approx(theirs["loss"], abs=1e-5)
+    for name, weight in ends[0]["critic"].items():
+        torch.testing.assert_close(weight, ends[1]["critic"][name], rtol=0, atol=2e-4, msg=name)
     results = [end["evaluation"] for end in ends]
     assert results[0]["eval_success"] == results[1]["eval_success"]
     assert results[1]["eval_episodes"] == 5
