@@ -23,7 +23,8 @@ and after every ``step``:
     score               float          graded where the task is graded, else success as a float
 
 The rest of the package builds on that contract only: ``wrappers`` (chat prompts in, raw replies
-out), ``pool`` (many environments in lockstep), ``panels`` (fixed lists of tasks for evaluation).
+out), ``pool`` (many environments in lockstep), ``vector`` (the same by ``gym.make_vec``),
+``panels`` (fixed lists of tasks for evaluation).
 
 An environment is a folder and a line in ``ENTRY_POINTS``. Its class has ``task_ids()``, takes
 ``reset(options={"task": id})``, fills the keys above, and may bring ``prompt_templates`` (see
@@ -41,4 +42,9 @@ ENTRY_POINTS: dict[str, tuple[str, int]] = {
 
 for _id, (_entry_point, _horizon) in ENTRY_POINTS.items():
     if _id not in gym.registry:
-        gym.register(id=_id, entry_point=_entry_point, max_episode_steps=_horizon)
+        gym.register(
+            id=_id,
+            entry_point=_entry_point,
+            max_episode_steps=_horizon,
+            vector_entry_point=f"milegpo_envs.vector:{_id}",
+        )

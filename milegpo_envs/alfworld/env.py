@@ -121,6 +121,11 @@ class ALFWorldEnv(gym.Env[str, str]):
         return PROMPTS
 
     @property
+    def wants_processes(self) -> bool:
+        """Pools play textworld in worker processes: it is slow, and serves one thread only."""
+        return self._engine_name == "textworld"
+
+    @property
     def game(self) -> Game:
         """The game being played, for experts and reports; after `reset`."""
         return self._game

@@ -9,7 +9,7 @@
 same everywhere. ``make_pool`` chooses.
 """
 
-from milegpo_envs.pool.choice import KINDS, make_pool
+from milegpo_envs.pool.choice import KINDS, ChoosesItsPool, make_pool
 from milegpo_envs.pool.interface import Info, Make, Pool, PoolFailed, Start, Step
 from milegpo_envs.pool.local import EnvPool
 from milegpo_envs.pool.make import MakeEnv
@@ -17,6 +17,7 @@ from milegpo_envs.pool.processes import ProcessPool
 
 __all__ = [
     "KINDS",
+    "ChoosesItsPool",
     "EnvPool",
     "Info",
     "Make",

@@ -12,7 +12,7 @@ from typing import Any, cast
 from milegpo_envs.pool.interface import Make, Start, Step
 from milegpo_envs.pool.processes import pickled_maker
 from milegpo_envs.pool.shard import Answer, Shard, Verb
-from milegpo_envs.pool.sharded import ShardedPool, Timeout, WorkerDied
+from milegpo_envs.pool.sharded import ShardedPool, WorkerDied
 
 try:
     import ray
@@ -72,12 +72,12 @@ class RayWorker:
         """See ``Worker.send``."""
         self._coming = getattr(self._actor, verb).remote(dict(slots))
 
-    def receive(self, seconds: float) -> Answer[Start | Step]:
+    def receive(self, seconds: float) -> Answer[Start | Step] | None:
         """See ``Worker.receive``."""
         try:
             return cast("Answer[Start | Step]", ray.get(self._coming, timeout=seconds))
-        except ray.exceptions.GetTimeoutError as error:
-            raise Timeout(f"worker {self._index} gave no answer within {seconds:.3g} s") from error
+        except ray.exceptions.GetTimeoutError:
+            return None
         except (ray.exceptions.RayActorError, ray.exceptions.RaySystemError) as error:
             raise WorkerDied(f"worker {self._index} on Ray: {error}") from error
 

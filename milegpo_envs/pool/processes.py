@@ -22,7 +22,7 @@ from typing import Literal, cast
 
 from milegpo_envs.pool.interface import Make, PoolFailed, Start, Step
 from milegpo_envs.pool.shard import Answer, Shard, Verb, portable
-from milegpo_envs.pool.sharded import ShardedPool, Timeout, WorkerDied
+from milegpo_envs.pool.sharded import ShardedPool, WorkerDied
 
 StartMethod = Literal["spawn", "forkserver"]
 
@@ -114,10 +114,10 @@ class ProcessWorker:
         except OSError as error:
             raise WorkerDied(self._end()) from error
 
-    def receive(self, seconds: float) -> Answer[Start | Step]:
+    def receive(self, seconds: float) -> Answer[Start | Step] | None:
         """See ``Worker.receive``."""
         if not self._connection.poll(seconds):
-            raise Timeout(f"worker {self._index} gave no answer within {seconds:.3g} s")
+            return None
         try:
             answer = cast("Answer[Start | Step]", self._connection.recv())
         except (EOFError, OSError) as error:

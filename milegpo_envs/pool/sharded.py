@@ -58,8 +58,10 @@ class Worker(Protocol):
         """
         ...
 
-    def receive(self, seconds: float) -> Answer[Start | Step]:
-        """Wait for the answer to the last call; the first one says that the worker is ready.
+    def receive(self, seconds: float) -> Answer[Start | Step] | None:
+        """Wait for the answer to the last call; None if it has not come by then.
+
+        The first answer, to no call, says that the worker is ready.
 
         Raises:
             WorkerGone: there is and will be none.
@@ -204,7 +206,7 @@ class ShardedPool:
             worker = self._workers[index]
             assert worker is not None
             try:
-                answer = worker.receive(START_SECONDS)
+                answer = _in_time(worker.receive(START_SECONDS), index, START_SECONDS)
             except BaseException as error:
                 self._abandon(hired)
                 if isinstance(error, WorkerGone):
@@ -253,7 +255,7 @@ class ShardedPool:
             for index in [i for i in calls if i not in answers]:
                 left = max(0.0, deadline - time.monotonic())
                 try:
-                    answers[index] = self._hired(index).receive(left)
+                    answers[index] = _in_time(self._hired(index).receive(left), index, seconds)
                 except WorkerGone as error:
                     answers[index] = error
         except BaseException:  # an answer that nobody waits for would be taken for the next one
@@ -281,6 +283,14 @@ class ShardedPool:
             for slot in self._slots[index :: len(self._workers)]:
                 if slot.playing:
                     slot.lost = error or WorkerDied(f"worker {index} was stopped by an interrupt")
+
+
+def _in_time(
+    answer: Answer[Start | Step] | None, index: int, seconds: float
+) -> Answer[Start | Step]:
+    if answer is None:
+        raise Timeout(f"worker {index} gave no answer within {seconds:g} s")
+    return answer
 
 
 def _said(error: Exception) -> str:
