@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from baselines.bars import progress_bars
 from milegpo_envs.errors import EnvError
 from milegpo_envs.parts import Command, offering, part
 from milegpo_envs.reports import Report
@@ -34,33 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, download in known.items():
         download.add_options(what.add_parser(name, help=download.HELP))
     options = parser.parse_args(arguments)
-    console = Console(stderr=True)
-    columns = (
-        *(TextColumn("{task.description}", markup=False), BarColumn()),
-        *(TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn()),
-    )
     try:
-        with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-            report = known[options.what].run(options, _Bars(bars))
+        with progress_bars() as advance:
+            report = known[options.what].run(options, advance)
     except (EnvError, OSError) as error:
         sys.exit(f"{error}")
     except KeyboardInterrupt:
         sys.exit("Interrupted. Run this again to go on where it stopped.")
     if report is not None:
         show(cast(Report, report))
-
-
-class _Bars:
-    """A bar for everything that is reported, in the order in which it begins."""
-
-    def __init__(self, bars: Progress) -> None:
-        self._bars = bars
-        self._tasks: dict[str, TaskID] = {}
-
-    def __call__(self, done: int, total: int, what: str) -> None:
-        if what not in self._tasks:
-            self._tasks[what] = self._bars.add_task(what, total=None)
-        self._bars.update(self._tasks[what], completed=done, total=total or None)
 
 
 def show(report: Report) -> None:

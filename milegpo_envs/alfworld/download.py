@@ -14,13 +14,11 @@ downloaded the files: two or more independent records agree on all but the game 
 
 import argparse
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from milegpo_envs.alfworld import package
-from milegpo_envs.alfworld.folder import RELEASE
+from milegpo_envs.alfworld.folder import RELEASE, write_logic
 from milegpo_envs.alfworld.games import COUNTS
 from milegpo_envs.alfworld.index import Listing, index_folder, read_folder
 from milegpo_envs.download import (
@@ -109,7 +107,7 @@ def run(options: argparse.Namespace, advance: Advance) -> Report:
     paths = [_obtained(a, kept, options.source, options.other_checksums, advance) for a in archives]
     for path in paths:
         unpack(path, folder, advance, wanted=lambda name: name.startswith(f"{RELEASE}/"))
-    _copy_logic(folder)
+    write_logic(folder)
     report = _report(folder, f"Release {options.release} of the game files.", advance)
     if not options.keep_archives:
         for path in paths:
@@ -142,13 +140,6 @@ def _obtained(
         ) from error
     ledger.record(archive, path)
     return path
-
-
-def _copy_logic(folder: Path) -> None:
-    """Put domain and grammar where `alfworld-download` puts them and agents look for them."""
-    (folder / "logic").mkdir(exist_ok=True)
-    for name in ("alfred.pddl", "alfred.twl2"):
-        shutil.copyfile(package.folder() / "data" / name, folder / "logic" / name)
 
 
 def _listings(folder: Path, advance: Advance) -> dict[str, Listing]:

@@ -10,11 +10,13 @@ that alfworld itself can play it.
 import functools
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from milegpo_envs.alfworld import package
 from milegpo_envs.alfworld.games import COUNTS, SPLITS, TASK_TYPES, Game, Params, check_task_types
 from milegpo_envs.alfworld.index import (
     GAME_FILE,
@@ -155,6 +157,13 @@ def load_game(root: Path, task_id: str) -> Game:
         raise DataMissing(
             f"Cannot read the ALFWorld game in {root / task_id}: {error!r}. {GET_IT}"
         ) from error
+
+
+def write_logic(data: Path) -> None:
+    """Put domain and grammar where `alfworld-download` puts them and alfworld's agents look."""
+    (data / "logic").mkdir(parents=True, exist_ok=True)
+    for name in ("alfred.pddl", "alfred.twl2"):
+        shutil.copyfile(package.folder() / "data" / name, data / "logic" / name)
 
 
 def write_game(data: Path, split: str, game: Game, plan: Collection[str] = ()) -> Path:

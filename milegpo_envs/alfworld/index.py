@@ -178,7 +178,10 @@ Stamp = tuple[int, ...]
 
 
 def _stamps(root: Path) -> Iterator[tuple[str, Stamp]]:
-    for folder, _, files in os.walk(root):
+    for folder, folders, files in os.walk(root):
+        folders[:] = [
+            name for name in folders if not name.startswith(".")
+        ]  # unfinished, or a tool's
         if TRAJECTORY_FILE in files or GAME_FILE in files:
             stamp: list[int] = []
             for name in (TRAJECTORY_FILE, GAME_FILE):
