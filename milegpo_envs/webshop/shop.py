@@ -18,6 +18,7 @@ from milegpo_envs.webshop.reward import Score, score
 from milegpo_envs.webshop.rules import Rules
 
 PER_PAGE = 10  # products on a page of results
+LONGEST_QUERY = 4096  # characters searched for; Lucene refuses queries of more than 1,024 words
 PARTS = ("description", "features", "reviews")
 
 BACK, PREVIOUS, NEXT, BUY = "back to search", "< prev", "next >", "buy now"
@@ -195,7 +196,7 @@ class Shop:
                 return tuple(i for i, p in self._products() if p.category == name)
             name = " ".join(rest).strip()
             return tuple(i for i, p in self._products() if p.query == name)
-        return tuple(self.search(" ".join(words)))
+        return tuple(self.search(" ".join(words)[:LONGEST_QUERY]))
 
     def _products(self) -> list[tuple[int, Product]]:
         return [(i, self.catalogue[i]) for i in range(len(self.catalogue))]
