@@ -81,3 +81,40 @@ def test_unknown_names_exit_with_2_before_a_model_loads(tmp_path, capsys, option
     assert error.value.code == 2
     assert valid in capsys.readouterr().err
     assert not (tmp_path / "progress.json").exists()
+
+
+def test_ppo_trains_with_a_critic(tmp_path):
+    row = train(tmp_path, "ppo", "--estimator", "ppo", "--max_completion_length", "6")
+    assert row["settings"]["estimator"] == "ppo"
+    [record] = [json.loads(x) for x in (tmp_path / "ppo/metrics.jsonl").read_text().splitlines()]
+    assert "value_loss" in record
+
+
+def test_an_adapter_is_saved_merged_and_chosen_on_another_split(tmp_path):
+    row = train(
+        tmp_path,
+        "lora",
+        *("--lora_rank", "2", "--final_checkpoint", "best", "--max_completion_length", "6"),
+        *("--validation_split", "valid_seen", "--validation_size", "2"),
+        *("--eval_strategy", "steps", "--eval_steps", "1"),
+    )
+    assert row["checkpoint_rule"].startswith("best success on alfworld/valid_seen")
+    saved = {path.name for path in (tmp_path / "lora" / "model").iterdir()}
+    assert {"model.safetensors", "config.json", "tokenizer.json"} <= saved
+    assert not any(name.startswith("adapter") for name in saved)
+
+
+def test_the_best_checkpoint_is_not_chosen_on_the_games_of_the_result(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        train(tmp_path, "best", "--final_checkpoint", "best", "--eval_strategy", "steps")
+    assert "validation_split" in capsys.readouterr().err
+
+
+def test_a_run_goes_on_from_its_last_checkpoint(tmp_path):
+    short = ("--max_completion_length", "6", "--save_steps", "1")
+    whole = train(tmp_path, "whole", *short, "--max_steps", "2")
+    train(tmp_path, "cut", *short)
+    cut = train(tmp_path, "cut", *short, "--max_steps", "2", "--resume_from_checkpoint", "last")
+    assert [e["success"] for e in cut["episodes"]] == [e["success"] for e in whole["episodes"]]
+    assert cut["rows_trained"] == whole["rows_trained"]
+    assert cut["recipe_hash"] == whole["recipe_hash"]
