@@ -31,7 +31,7 @@ VERSION = 1
 BARE = 0.35
 """Share of lines whose texts do not say which kind they are, so that the query misses them."""
 
-QUIET = 0.2
+QUIET = 0.16
 """Share of products like that whose attributes, too, stand where no search finds them."""
 
 _LINES = (3, 2, 1, 1, 1)

@@ -45,7 +45,7 @@ _RUN = (
     rf"|{_N}(?:(?:{_E}*+|{_MID_NUMBER}){_N})*"
     rf"|{_L}(?:(?:{_E}*+|{_MID_LETTER}){_L})*)+)"
 )
-_WORD = rf"{_E}*+{_RUN}(?:{_E}++{_RUN})*{_E}*+"
+_WORD = rf"(?:(?<!\p{{WB=ExtendNumLet}}){_E}++)?{_RUN}(?:{_E}++{_RUN})*{_E}*+"
 
 # Emoji (UTS#51). Lucene 8 has the pictographs of Emoji 11, of which later versions took some away.
 _PICTURE = (
@@ -71,7 +71,7 @@ _TOKEN = regex.compile(
     rf"|\p{{Script=Hiragana}}{_X}"
 )
 _ASCII_TOKEN = re.compile(
-    r"_*[A-Za-z0-9][A-Za-z0-9_]*"
+    r"(?:(?<!_)_+)?[A-Za-z0-9][A-Za-z0-9_]*"
     r"(?:(?:(?<=[A-Za-z])[.':](?=[A-Za-z])|(?<=[0-9])[.',;](?=[0-9]))[A-Za-z0-9_]+)*"
 )
 
@@ -79,13 +79,17 @@ _ASCII_TOKEN = re.compile(
 def tokens(text: str) -> list[str]:
     """Split a text into words; what is neither word, number nor emoji is left out."""
     pattern = _ASCII_TOKEN if text.isascii() else _TOKEN
-    out = []
+    if len(text) <= LONGEST:
+        return [found.group() for found in pattern.finditer(text)]
+    out: list[str] = []
     place = 0
-    while (found := pattern.search(text, place)) is not None:
-        if found.end() - found.start() > LONGEST:
-            found = pattern.match(text, found.start(), found.start() + LONGEST)
-            if found is None:
-                raise AssertionError("The first characters of a word are a word.")
+    while place < len(text):
+        found = pattern.search(text, place, place + LONGEST)
+        if found is None:
+            place += LONGEST
+            continue
+        # What follows the window may belong to a word that begins inside it.
+        found = pattern.match(text, found.start(), found.start() + LONGEST) or found
         out.append(found.group())
         place = found.end()
     return out

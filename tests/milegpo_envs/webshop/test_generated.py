@@ -17,10 +17,11 @@ from milegpo_envs.webshop.search import open_index
 
 SHOP = load_catalogue(None)
 PRODUCTS = list(SHOP)
+FIRST = ("B0FLAYYYXD", "Perirow C871 Elegant Summer Dress for Travel, Sweat Repellent")
 
 
 def share(condition):
-    return sum(map(condition, PRODUCTS)) / len(PRODUCTS)
+    return sum(bool(condition(product)) for product in PRODUCTS) / len(PRODUCTS)
 
 
 def test_a_product_is_a_function_of_its_index():
