@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import gymnasium as gym
@@ -27,7 +28,7 @@ from milegpo_algo.rollout.collect import Episode, Pool, check_some_ran, play_pol
 from milegpo_algo.rollout.generator import ChatGenerator, Messages, sampling_key
 from milegpo_algo.rollout.policy import Policy
 from milegpo_envs.panels import Panel
-from milegpo_envs.pool import EnvPool
+from milegpo_envs.pool import EnvPool, make_pool
 
 Kind = Literal["direct", "react", "reflexion", "expert", "random"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -112,7 +113,8 @@ def run_agent(
         examples = worked_examples(place, agent.example_split, agent.examples)
     size = min(slots, len(panel.task_ids))
     if agent.kind != "reflexion":
-        pool = EnvPool(lambda: environment(agent, place, split, examples), size)
+        make = partial(environment, agent, place, split, examples)
+        pool = make_pool(make, size, workers=place.workers)
         try:
             played = evaluate_policy(
                 pool,

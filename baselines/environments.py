@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -12,8 +13,7 @@ import yaml
 import milegpo_envs
 from milegpo_envs.errors import unknown_name
 from milegpo_envs.panels import Panel, named_panel, panel_of, panel_sources
-from milegpo_envs.pool import EnvPool
-from milegpo_envs.spaces import Message
+from milegpo_envs.pool import Pool, make_pool
 from milegpo_envs.wrappers import Prompted
 
 
@@ -26,6 +26,8 @@ class Place:
     horizon: steps an episode may take; None is the registered number.
     history: observation/action pairs in a prompt.
     style: of the prompts.
+    workers: processes that a pool's environments are spread over; 0 leaves it to the environment,
+        and most live in this process.
     """
 
     env_id: str
@@ -33,6 +35,7 @@ class Place:
     horizon: int | None = None
     history: int = 2
     style: str = "papers"
+    workers: int = 0
 
     def __post_init__(self) -> None:
         """Refuse ids that are not ours before anything is built."""
@@ -58,13 +61,9 @@ class Place:
         """Make the environment of a split that speaks to a chat model."""
         return Prompted(self.env(split), history=self.history, style=self.style)
 
-    def pool(self, split: str, size: int) -> EnvPool:
+    def pool(self, split: str, size: int) -> Pool:
         """Make a pool of ``size`` prompted environments."""
-
-        def make() -> gym.Env[list[Message], str]:
-            return self.prompted(split)
-
-        return EnvPool(make, size)
+        return make_pool(partial(self.prompted, split), size, workers=self.workers)
 
     def panel(self, split: str, size: int | None = None) -> Panel:
         """Choose the tasks of a split that policies are compared on; all of them by default.

@@ -80,6 +80,10 @@ class EvaluateOptions:
     horizon: int | None = field(default=None, metadata={"help": "Steps an episode may take."})
     history: int = field(default=2, metadata={"help": "Past steps in a prompt."})
     prompt_style: str = field(default="papers", metadata={"help": "'papers' or 'compact'."})
+    env_workers: int = field(
+        default=0,
+        metadata={"help": "Processes for environments; 0: as they want, most in this one."},
+    )
     max_prompt_tokens: int = field(default=2048, metadata={"help": "Budget of a prompt."})
     max_completion_length: int = field(default=512, metadata={"help": "Longest reply, in tokens."})
     slots: int = field(default=64, metadata={"help": "Episodes at once; never moves a result."})
@@ -98,7 +102,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         options: EvaluateOptions = parser.parse_args_into_dataclasses(given)[0]
         settings = read_settings(options.env_settings)
         place = Place(
-            options.env_id, settings, options.horizon, options.history, options.prompt_style
+            options.env_id,
+            settings,
+            options.horizon,
+            options.history,
+            options.prompt_style,
+            options.env_workers,
         )
         agent = Agent(options.agent, options.examples, trials=options.trials)  # type: ignore[arg-type]  # checked there
         panel = place.panel(options.eval_split, options.eval_size)

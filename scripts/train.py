@@ -61,6 +61,7 @@ _NOT_SHARED = frozenset(
     (
         *("seed", "estimator", "estimator_settings", "model", "warm_cache", "warm_start_only"),
         *("output_dir", "logging_dir", "run_name", "report_to", "disable_tqdm"),
+        "env_workers",
         "resume_from_checkpoint",
     )
 )
@@ -94,6 +95,10 @@ class TrainOptions:
     horizon: int | None = field(default=None, metadata={"help": "Steps an episode may take."})
     history: int = field(default=2, metadata={"help": "Past steps in a prompt."})
     prompt_style: str = field(default="papers", metadata={"help": "'papers' or 'compact'."})
+    env_workers: int = field(
+        default=0,
+        metadata={"help": "Processes for environments; 0: as they want, most in this one."},
+    )
     model: str | None = field(
         default=None, metadata={"help": "Hub id or folder; None: warm start."}
     )
@@ -172,7 +177,14 @@ def _with_defaults(given: Sequence[str]) -> list[str]:
 
 def _place(options: TrainOptions) -> Place:
     settings = read_settings(options.env_settings)
-    return Place(options.env_id, settings, options.horizon, options.history, options.prompt_style)
+    return Place(
+        options.env_id,
+        settings,
+        options.horizon,
+        options.history,
+        options.prompt_style,
+        options.env_workers,
+    )
 
 
 def _run(
