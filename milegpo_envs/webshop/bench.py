@@ -11,6 +11,7 @@ from pathlib import Path
 
 from milegpo_envs.reports import Cell, Report
 from milegpo_envs.webshop.bench_queries import QUERIES, QueryCosts, query_costs
+from milegpo_envs.webshop.bench_steps import TASKS, StepCosts, step_costs
 
 HELP = "WebShop's search, memory and steps by the number of products"
 
@@ -29,14 +30,16 @@ def run(options: argparse.Namespace) -> Report:
     """One column a size."""
     with ExitStack() as stack:
         cache = options.cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        costs = [query_costs(products, cache) for products in options.products]
+        costs = [query_costs(products, cache / "webshop") for products in options.products]
+        steps = [step_costs(products, cache) for products in options.products]
     return Report(
         title="WebShop, generated, one core, CPU time",
         columns=("measured", *(f"{products:,} products" for products in options.products)),
-        rows=_query_rows(costs),
+        rows=_query_rows(costs) + _step_rows(steps),
         notes=(
             f"Queries: {QUERIES} instructions (and as many product kinds), top 50, index mapped.",
             "Memory: what the process gained by opening and searching, mapped pages included.",
+            f"Steps: {TASKS} purchases in the text environment, clickables and state id included.",
         ),
     )
 
@@ -49,4 +52,14 @@ def _query_rows(costs: list[QueryCosts]) -> tuple[tuple[Cell, ...], ...]:
         ("query, an instruction, ms", *(c.query for c in costs)),
         ("query, two or three words, ms", *(c.short_query for c in costs)),
         ("memory of a process, MB", *(c.memory for c in costs)),
+    )
+
+
+def _step_rows(costs: list[StepCosts]) -> tuple[tuple[Cell, ...], ...]:
+    return (
+        ("reset, ms", *(c.reset for c in costs)),
+        ("step: search, ms", *(c.search for c in costs)),
+        ("step: click, ms", *(c.look for c in costs)),
+        ("step: purchase, ms", *(c.purchase for c in costs)),
+        ("memory of one more environment, kB", *(c.memory for c in costs)),
     )
