@@ -178,15 +178,14 @@ Stamp = tuple[int, ...]
 
 
 def _stamps(root: Path) -> Iterator[tuple[str, Stamp]]:
+    start = len(os.path.join(root, ""))
     for folder, folders, files in os.walk(root):
-        folders[:] = [
-            name for name in folders if not name.startswith(".")
-        ]  # unfinished, or a tool's
+        folders[:] = [name for name in folders if not name.startswith(".")]  # unfinished ones
         if TRAJECTORY_FILE in files or GAME_FILE in files:
             stamp: list[int] = []
             for name in (TRAJECTORY_FILE, GAME_FILE):
-                stamp += _stamp(os.path.join(folder, name)) if name in files else (-1, -1, -1)
-            yield Path(folder).relative_to(root).as_posix(), tuple(stamp)
+                stamp += _stamp(f"{folder}/{name}") if name in files else (-1, -1, -1)
+            yield folder[start:] or ".", tuple(stamp)
 
 
 def _stamp(path: str) -> Stamp:

@@ -1,7 +1,7 @@
 """Run in a process of its own: load a folder with alfworld's unmodified `AlfredTWEnv` and play it.
 
-Arguments: the data folder, the split ("train" or "eval_in_distribution"), "dqn" or "dagger", and how
-many games to load.
+Arguments: the data folder, the split ("train" or "eval_in_distribution"), "dqn" or "dagger", and
+how many games to load.
 Prints JSON: per game of the split its id, first text, admissible commands, and what the first
 command answers; "dagger" adds the package's expert.
 """

@@ -117,17 +117,17 @@ def test_a_game_that_cannot_be_won_is_never_written(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("which", "split", "method"),
+    ("which", "split", "method", "count"),
     [
-        ("eval_in_distribution", "valid_seen", "dqn"),
-        ("train", "train", "dagger"),
+        ("eval_in_distribution", "valid_seen", "dqn", 2),
+        ("train", "train", "dagger", 1),
     ],
 )
-def test_alfworld_itself_plays_the_folder_unchanged(data, tmp_path, which, split, method):
+def test_alfworld_itself_plays_the_folder_unchanged(data, tmp_path, which, split, method, count):
     program = Path(__file__).with_name("official_play.py")
     env = {**os.environ, "ALFWORLD_DATA": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, str(program), str(data), which, method, "2"],
+        [sys.executable, str(program), str(data), which, method, str(count)],
         env=env,
         capture_output=True,
         text=True,
@@ -135,7 +135,7 @@ def test_alfworld_itself_plays_the_folder_unchanged(data, tmp_path, which, split
     assert done.returncode == 0, done.stderr[-3000:]
     played = json.loads(done.stdout)
     listed = FolderGames(data, split)
-    assert len({game["id"] for game in played}) == 2
+    assert len({game["id"] for game in played}) == count
     assert {game["id"] for game in played} <= set(listed.task_ids)
     for game in played:
         engine = FastEngine(compiled(listed.game(game["id"])))
