@@ -94,10 +94,14 @@ def load_catalogue(
 
     Raises:
         DataMissing: the folder has not the files of that size.
+        UnknownName: no such size.
+        ValueError: `products` below 1.
     """
+    if products is not None and products < 1:
+        raise ValueError(f"products={products}: a shop has at least one product.")
     if data is None:
         return _generated(products if products is not None else GENERATED_PRODUCTS)
-    return _official(Path(data).resolve(), size, products)
+    return _official(Path(data).expanduser().resolve(), size, products)
 
 
 @functools.lru_cache(maxsize=4)

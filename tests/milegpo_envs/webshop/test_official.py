@@ -99,6 +99,13 @@ def test_a_folder_that_cannot_be_written_is_indexed_in_the_cache(folder, tmp_pat
     assert read[0] == GeneratedCatalogue(40, None)[0]
 
 
+@pytest.mark.parametrize("data", [None, "folder"])
+def test_a_shop_has_a_product(folder, data):
+    with pytest.raises(ValueError, match="at least one product"):
+        load_catalogue(folder if data else None, products=0)
+    assert len(load_catalogue(folder if data else None, products=1)) == 1
+
+
 OPEN = """
 import pickle, sys
 from milegpo_envs.webshop.official import OfficialCatalogue
