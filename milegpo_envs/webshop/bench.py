@@ -58,8 +58,10 @@ def _query_rows(costs: list[QueryCosts]) -> tuple[tuple[Cell, ...], ...]:
 def _step_rows(costs: list[StepCosts]) -> tuple[tuple[Cell, ...], ...]:
     return (
         ("reset, ms", *(c.reset for c in costs)),
-        ("step: search, ms", *(c.search for c in costs)),
-        ("step: click, ms", *(c.look for c in costs)),
+        ("step: search, new words, ms", *(c.search for c in costs)),
+        ("step: search, known words, ms", *(c.again for c in costs)),
+        ("step: click, ms", *(c.click for c in costs)),
         ("step: purchase, ms", *(c.purchase for c in costs)),
+        ("step: mean of a purchase, ms", *(c.mean for c in costs)),
         ("memory of one more environment, kB", *(c.memory for c in costs)),
     )

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from milegpo_envs.webshop.catalogue import Product
 from milegpo_envs.webshop.goals import Goal
@@ -32,8 +32,7 @@ Choices = list[tuple[str, str]]
 _PART_BUTTONS = ("Description", "Features", "Reviews", "Buy Now")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):  # made by the dozen at every step
     """A piece of a page.
 
     kind: what it is to a player; everything but a text can be clicked, by its lower-cased text.

@@ -14,6 +14,8 @@ from milegpo_envs.webshop.rules import RULES
 from milegpo_envs.webshop.search import SearchIndex
 from milegpo_envs.webshop.shop import Shop
 
+_REMEMBERED = 1024  # queries; rollouts of one task repeat each other's
+
 
 @dataclass(frozen=True, eq=False)
 class OpenShop:
@@ -87,7 +89,8 @@ def open_shop(
     catalogue = load_catalogue(data, products=products, size=size)
     market = open_market(catalogue, human=human, mode=mode, seed=seed)
     index = SearchIndex.build(catalogue)
-    shop = Shop(catalogue, index.top, market.prices, open_nouns(catalogue), RULES[mode])
+    search = functools.lru_cache(maxsize=_REMEMBERED)(lambda query: tuple(index.top(query)))
+    shop = Shop(catalogue, search, market.prices, open_nouns(catalogue), RULES[mode])
     kind = "human" if human else "synthetic"
     drawn = seed if mode == "official" else None
     content = repr((catalogue.content_hash, mode, drawn, human)).encode()
