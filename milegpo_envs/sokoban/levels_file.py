@@ -23,8 +23,9 @@ from pathlib import Path
 
 from milegpo_envs.errors import DataMissing, EnvError
 from milegpo_envs.sokoban.board import Position, Room
+from milegpo_envs.sokoban.canonical import id_of
 from milegpo_envs.sokoban.level import Level
-from milegpo_envs.sokoban.notation import read_rows
+from milegpo_envs.sokoban.notation import read_rows, rows_of
 
 _OTHER_LETTERS = str.maketrans("-_pPbBo", "  @+$*.")
 _SYMBOLS = "#@+$*. "
@@ -60,7 +61,10 @@ class _Block:
 
 
 def read_levels(path: str | os.PathLike[str]) -> tuple[Level, ...]:
-    """Read every level of a file; ids are the file's name and the level's number from 1.
+    """Read every level of a file.
+
+    An id is the file's name, the level's number from 1 and the beginning of its first state's id,
+    so that it never stands for another board.
 
     Raises:
         DataMissing: there is no such file.
@@ -78,7 +82,8 @@ def read_levels(path: str | os.PathLike[str]) -> tuple[Level, ...]:
     for number, block in enumerate(_blocks(text.splitlines()), start=1):
         try:
             room, start = _level(block.rows)
-            levels.append(Level(f"{file.stem}/{number:04d}", room, start, block.title))
+            name = f"{file.stem}/{number:04d}/{id_of(rows_of(room, start))[:8]}"
+            levels.append(Level(name, room, start, block.title))
         except _Fault as fault:
             faults.append(f"{file}:{block.lines[fault.row]}: {fault}")
     if not levels and not faults:

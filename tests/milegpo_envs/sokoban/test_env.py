@@ -369,7 +369,7 @@ def test_levels_of_several_sizes_fill_one_picture_with_walls(tmp_path):
     file = tmp_path / "two.txt"
     file.write_text("######\n#@ $.#\n######\n\n#####\n#@$.#\n#   #\n#####\n")
     env = make(levels=file, observation="image", tile=8)
-    for task in ("two/0001", "two/0002"):
+    for task in env.unwrapped.task_ids():
         picture, _ = env.reset(options={"task": task})
         assert picture in env.observation_space
         assert picture.shape == (32, 48, 3)

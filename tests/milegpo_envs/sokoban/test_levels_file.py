@@ -1,6 +1,7 @@
 import pytest
 
 from milegpo_envs.errors import DataMissing, EnvError, UnknownName
+from milegpo_envs.sokoban.canonical import id_of
 from milegpo_envs.sokoban.levels import FileLevels
 from milegpo_envs.sokoban.levels_file import FaultyLevels, read_levels
 from milegpo_envs.sokoban.notation import rows_of
@@ -30,7 +31,8 @@ def test_several_levels_with_titles_and_comments(read):
         "Third\n\n######\n#@ $.#\n######\n"
     )
     assert rows(first) == rows(second) == rows(third) == ONE
-    assert [v.id for v in (first, second, third)] == ["mine/0001", "mine/0002", "mine/0003"]
+    board = id_of(ONE)[:8]
+    assert [v.id for v in (first, second, third)] == [f"mine/{n:04d}/{board}" for n in (1, 2, 3)]
     assert [v.title for v in (first, second, third)] == ["First", "Second", "Third"]
 
 
