@@ -62,8 +62,12 @@ class View:
 def look(shop: Shop, page: Page, goal: Goal, session: str) -> View:
     """Lay out a page; `session` is the customer's name in addresses."""
     where = address(shop, page, session)
-    nodes = tuple(node for node in _nodes(shop, page, goal, where) if _survives(node.text))
-    return View(nodes, where, shop.rules.options_always_shown)
+    nodes = [
+        node
+        for node in _nodes(shop, page, goal, where)
+        if node.text and ("\n" not in node.text or _survives(node.text))
+    ]
+    return View(tuple(nodes), where, shop.rules.options_always_shown)
 
 
 def address(shop: Shop, page: Page, session: str) -> str:
@@ -87,8 +91,8 @@ def address(shop: Shop, page: Page, session: str) -> str:
 
 
 def _survives(text: str) -> bool:
-    """Whether a text node outlives the official engine's HTML parser."""
-    return bool(text) and ("\n" not in text or bool(text.translate(_BLANKS)))
+    """Whether a text with line breaks outlives the official engine's HTML parser: not if blank."""
+    return bool(text.translate(_BLANKS))
 
 
 def _nodes(shop: Shop, page: Page, goal: Goal, where: str) -> Iterator[Node]:

@@ -11,7 +11,7 @@ from milegpo_envs.webshop.goals import SPLITS, Goal, Mode, open_market
 from milegpo_envs.webshop.nouns import open_nouns
 from milegpo_envs.webshop.reward import best_options
 from milegpo_envs.webshop.rules import RULES
-from milegpo_envs.webshop.search import SearchIndex
+from milegpo_envs.webshop.search import open_index
 from milegpo_envs.webshop.shop import Shop
 
 _REMEMBERED = 1024  # queries; rollouts of one task repeat each other's
@@ -88,7 +88,7 @@ def open_shop(
     """
     catalogue = load_catalogue(data, products=products, size=size)
     market = open_market(catalogue, human=human, mode=mode, seed=seed)
-    index = SearchIndex.build(catalogue)
+    index = open_index(catalogue)
     search = functools.lru_cache(maxsize=_REMEMBERED)(lambda query: tuple(index.top(query)))
     shop = Shop(catalogue, search, market.prices, open_nouns(catalogue), RULES[mode])
     kind = "human" if human else "synthetic"

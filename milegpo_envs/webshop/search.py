@@ -17,7 +17,7 @@ import functools
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,7 @@ B = np.float32(0.4)
 VERSION = "bm25-1"
 """Part of the name under which an index is stored: to be changed with the code that builds it."""
 
+_REMEMBERED = 1 << 16  # terms whose place is kept
 _BLOCK = 1 << 15  # documents placed at once
 
 
@@ -64,6 +65,7 @@ class SearchIndex:
     documents: NDArray[np.int32]  # [postings]
     weights: NDArray[np.float32]  # [postings]
     rank: NDArray[np.int32]  # [products]
+    _places: dict[str, int | None] = field(default_factory=dict, repr=False, compare=False)
 
     @staticmethod
     def build(
@@ -118,7 +120,14 @@ class SearchIndex:
         return found, total[found].astype(np.float32)
 
     def place(self, term: str) -> int | None:
-        """Where a term is in the vocabulary, None if no product has it."""
+        """Where a term is in the vocabulary, None if no product has it; remembered."""
+        if term not in self._places:
+            if len(self._places) >= _REMEMBERED:
+                self._places.clear()
+            self._places[term] = self._look_up(term)
+        return self._places[term]
+
+    def _look_up(self, term: str) -> int | None:
         wanted = term.encode("utf-8", "surrogatepass")
         low, high = 0, len(self.term_ends)
         while low < high:
