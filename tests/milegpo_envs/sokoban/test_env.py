@@ -1,3 +1,4 @@
+import argparse
 import os
 import random
 import subprocess
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import milegpo_envs  # noqa: F401  # registers the environments
 from milegpo_envs.errors import UnknownName
 from milegpo_envs.panels import named_panel
+from milegpo_envs.sokoban import bench
 from milegpo_envs.sokoban.board import MOVES, Position
 from milegpo_envs.sokoban.canonical import canonical, id_of, views_of
 from milegpo_envs.sokoban.env import read_move
@@ -374,3 +376,12 @@ def test_levels_of_several_sizes_fill_one_picture_with_walls(tmp_path):
         assert picture in env.observation_space
         assert picture.shape == (32, 48, 3)
         np.testing.assert_array_equal(picture[:8, :8], picture[-8:, -8:])
+
+
+@pytest.mark.parametrize("options", [[], ["--size", "8", "8", "--boxes", "3"]])
+def test_the_bench_fills_its_table(options):
+    parser = argparse.ArgumentParser()
+    bench.add_options(parser)
+    report = bench.run(parser.parse_args(["--levels", "4", *options]))
+    assert [len(row) for row in report.rows] == [2] * 6
+    assert all(row[1] is None or row[1] > 0 for row in report.rows)
