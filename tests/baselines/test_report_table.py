@@ -69,6 +69,11 @@ def test_the_notes_name_all_that_a_reader_must_know():
     assert "Partial" not in " ".join(notes(ROWS, planned=5, command=""))
 
 
+def test_the_notes_say_how_much_of_a_folder_was_played():
+    partial = row(None, None, [[1, 0], [1, 1]], data="official 132/134")
+    assert "2 games, official 132/134, hash abcd" in " ".join(notes([partial], 1, ""))
+
+
 def test_a_curve_ends_with_the_result(tmp_path):
     assert read_curve(ROWS[1], tmp_path) == {10: 1.0}
     (tmp_path / "evaluations.jsonl").write_text(

@@ -36,6 +36,9 @@ def test_the_warm_start_alone_is_a_row_without_estimator(tmp_path):
     assert row["estimator"] is None
     assert row["rows_trained"] == 0
     assert row["model_hash"]
+    assert row["data"] == row["train_panel"]["data"] == "generated"
+    assert row["train_panel"]["name"].endswith("/train")
+    assert len(row["train_panel"]["hash"]) == 16
 
 
 def test_options_count_however_they_are_written(tmp_path):
