@@ -24,8 +24,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from unittest import mock
 
 import torch
@@ -85,10 +86,10 @@ def run(options: argparse.Namespace) -> Report:
     model = options.model or _model(Path(options.cache))
     rows: list[tuple[Cell, ...]] = []
     for horizon in options.horizons:
-        ours = _quietly(lambda horizon=horizon: measure_ours(model, horizon, options))
+        ours = _quietly(partial(measure_ours, model, horizon, options))
         theirs = None
         if not options.ours_only:
-            theirs = _quietly(lambda horizon=horizon: measure_trl(model, horizon, options))
+            theirs = _quietly(partial(measure_trl, model, horizon, options))
         rows.append(_row("ours", horizon, ours, theirs))
         if theirs is not None:
             rows.append(_row("TRL's", horizon, theirs, None))
@@ -334,4 +335,4 @@ def _one_thread() -> Iterator[None]:
     try:
         yield
     finally:
-        torch.set_num_threads(cast(int, before))
+        torch.set_num_threads(before)

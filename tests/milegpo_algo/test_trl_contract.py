@@ -46,6 +46,8 @@ def test_trl_is_a_version_these_pins_were_read_from():
             transformers.Trainer.evaluate,
             ["self", "eval_dataset", "ignore_keys", "metric_key_prefix"],
         ),
+        (GRPOTrainer._save_checkpoint, ["self", "model", "trial"]),
+        (transformers.Trainer._load_optimizer_and_scheduler, ["self", "checkpoint"]),
         (transformers.Trainer._clip_grad_norm, ["self", "model"]),
         (transformers.Trainer._get_grad_norm, ["self", "model", "grad_norm"]),
         (disable_gradient_checkpointing, ["model", "gradient_checkpointing_kwargs"]),
@@ -130,6 +132,16 @@ def test_the_loss_reads_its_inputs_under_the_same_keys(key):
         # the dual clip, and the KL term that kl_limit guards
         "coef_1 = torch.clamp(coef_1, max=self.args.delta)",
         "torch.exp(ref_per_token_logps - per_token_logps)",
+        # advantages of tokens, which carry a critic's credit and importance weights
+        "if advantages.dim() == 1:",
+        "per_token_loss1 = coef_1 * advantages",
+        "per_token_loss2 = coef_2 * advantages",
+        # TRL's own importance weights stay off
+        "if self.use_vllm and self.vllm_importance_sampling_correction",
+        # the entropy bonus, a mean over the micro-batch that `_entropy_by_token` turns into one
+        # over all tokens
+        "(entropies * effective_mask).sum() / effective_mask.sum().clamp(min=1.0)",
+        "loss = loss - apply_coef * entropy_loss",
     ],
 )
 def test_the_loss_still_computes(line):
@@ -147,9 +159,12 @@ def test_the_loss_still_computes(line):
         "chat_template_kwargs",
         "eos_token_ids",
         "loss_type",
+        "entropy_coef",
         "max_completion_length",
         "num_generations",
         "num_iterations",
+        "use_vllm",
+        "vllm_generation",
         "ref_model",
         "temperature",
     ],
@@ -168,6 +183,10 @@ def test_the_constructor_still_sets(name):
         "ds3_gather_for_generation",
         "shuffle_dataset",
         "chat_template_kwargs",
+        "entropy_coef",
+        "use_adaptive_entropy",
+        "use_vllm",
+        "vllm_importance_sampling_correction",
     ],
 )
 def test_a_setting_still_exists(name):
@@ -197,3 +216,13 @@ def test_a_cache_layer_holds_what_its_subclasses_set():
     layer.lazy_initialization(torch.zeros(1), torch.zeros(1))
     assert {"dtype", "device"} <= set(vars(layer))
     assert layer.is_initialized
+
+
+def test_the_last_hidden_states_come_first_from_the_trunk():
+    """A shared critic hooks the trunk's output."""
+    config = transformers.Qwen2Config(
+        vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    model = transformers.Qwen2ForCausalLM(config)
+    output = model.get_decoder()(torch.tensor([[1, 2]]))
+    assert output[0] is output.last_hidden_state
