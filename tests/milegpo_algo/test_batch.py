@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from milegpo_algo.batch import (
     Row,
+    Share,
     collate,
     deal,
     guard_reference,
@@ -133,3 +134,13 @@ def test_the_reference_is_held_within_the_limit_and_cuts_are_counted():
     held, cuts = guard_reference(ref, old, limit=10.0)
     np.testing.assert_array_equal(held, np.float32([-1.5, -10.0, -19.0, -21.0, -1.0, -21.0]))
     assert cuts == 4
+
+
+@given(lengths, st.integers(1, 4))
+def test_shares_train_on_what_trains_and_count_everything(lengths, world):
+    rows = [row(3, n, advantage=float(i), trains=i % 3 > 0) for i, n in enumerate(lengths)]
+    parts = [Share.of(rows, world, rank) for rank in range(world)]
+    trained = sum((names(part.rows) for part in parts), Counter())
+    assert trained == Counter(r.advantage for r in rows if r.trains)
+    assert {(part.tokens, part.count) for part in parts} == {(sum(lengths), len(rows))}
+    assert len({len(part.rows) for part in parts}) == 1

@@ -94,6 +94,15 @@ def test_a_setting_without_value_is_refused():
         ({"num_generations": 0}, "at least 1"),
         ({"mini_batch_size": 0}, "at least 1"),
         ({"kl_limit": 0.0}, "above 0"),
+        ({"importance_cap": 0.0}, "above 0"),
+        ({"value_clip": -1.0}, "above 0"),
+        ({"flat_patience": -1}, "at least 0"),
+        ({"dynamic_sampling_rounds": 0}, "at least 1"),
+        ({"critic": "none"}, "separate, shared"),
+        ({"importance_correction": "sequence"}, "none, token_truncate"),
+        ({"final_checkpoint": "first"}, "last, best"),
+        ({"final_checkpoint": "best"}, "eval_strategy"),
+        ({"rollout_halves": 3}, "1, 2"),
     ],
 )
 def test_what_has_no_effect_or_no_sense_is_refused_with_the_remedy(tmp_path, setting, remedy):
@@ -128,3 +137,18 @@ def test_every_setting_of_its_own_has_a_help_text():
     helps = [every[name].metadata["help"] for name in MultiTurnConfig.__annotations__]
     assert len(helps) > 15
     assert all(text.endswith(".") for text in helps)
+
+
+def test_an_engine_of_its_own_is_corrected_for_and_old_logprobs_recomputed(tmp_path):
+    own = config(tmp_path)
+    engine = config(tmp_path, use_vllm=True)
+    assert (own.use_sampled_logprobs, own.importance_correction) == (True, "none")
+    assert (engine.use_sampled_logprobs, engine.importance_correction) == (False, "token_truncate")
+    told = config(tmp_path, use_vllm=True, use_sampled_logprobs=True)
+    assert told.importance_correction == "none"
+
+
+def test_the_best_checkpoint_is_saved_as_often_as_evaluated(tmp_path):
+    args = config(tmp_path, final_checkpoint="best", eval_strategy="steps", eval_steps=5)
+    assert (args.save_steps, args.metric_for_best_model) == (5, "eval_success")
+    assert args.load_best_model_at_end

@@ -221,7 +221,12 @@ def test_a_cache_layer_holds_what_its_subclasses_set():
 def test_the_last_hidden_states_come_first_from_the_trunk():
     """A shared critic hooks the trunk's output."""
     config = transformers.Qwen2Config(
-        vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+        vocab_size=8,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        intermediate_size=8,
     )
     model = transformers.Qwen2ForCausalLM(config)
     output = model.get_decoder()(torch.tensor([[1, 2]]))
