@@ -18,7 +18,7 @@ from textworld.logic import Rule
 
 from milegpo_envs.alfworld.exchange import Exchange
 
-_TRANSLATIONS = 32  # games kept translated, some megabytes each
+_GAMES = 32  # whose translations and commands are kept, some megabytes each
 
 _original_parse = textgen._parse_and_convert
 _original_query = Rule.parse_conjunctive_query
@@ -29,8 +29,12 @@ _OriginalLogic = pddl_logic.GameLogic
 
 _PREDICATE = re.compile(r"(\w+)\(")
 _NEVER_CHANGING = frozenset(("receptacleatlocation",))
-_COMMANDS = 100_000
-_commands: dict[tuple[str, str, tuple[tuple[str, str], ...]], str] = {}
+
+
+@functools.lru_cache(maxsize=_GAMES)
+def _commands(problem: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], str]:
+    """The texts of a game that depend on their arguments and on what never changes."""
+    return {}
 
 
 @functools.lru_cache(maxsize=4096)
@@ -87,16 +91,14 @@ def _derive(grammar: Any, start: str, context: dict[str, Any]) -> str:
     if "#" in start or not set(_PREDICATE.findall(start)) <= _NEVER_CHANGING:
         return str(_original_derive(grammar, start, context))
     arguments = tuple((key.name, value.name) for key, value in context["mapping"].items())
-    key = (context["state"].pddl_problem, start, arguments)
-    text = _commands.get(key)
+    known = _commands(context["state"].pddl_problem)
+    text = known.get((start, arguments))
     if text is None:
-        if len(_commands) >= _COMMANDS:
-            _commands.clear()
-        text = _commands[key] = str(_original_derive(grammar, start, context))
+        text = known[start, arguments] = str(_original_derive(grammar, start, context))
     return text
 
 
-@functools.lru_cache(maxsize=_TRANSLATIONS)
+@functools.lru_cache(maxsize=_GAMES)
 def _translated(domain: str, problem: str) -> tuple[Any, str]:
     task, sas = _original_translate(domain, problem, verbose=False, optimize=False)
     return task, sas
@@ -109,7 +111,7 @@ def _translate(
     return _translated(domain, problem)
 
 
-@functools.lru_cache(maxsize=_TRANSLATIONS)
+@functools.lru_cache(maxsize=_GAMES)
 def _logic(domain: str, grammar: str) -> Any:
     """Parsed grammar and actions; PddlState adds types to it every time and expects repeats."""
     return _OriginalLogic(domain=domain, grammar=grammar)
