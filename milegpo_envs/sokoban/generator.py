@@ -87,10 +87,14 @@ def _attempt(size: tuple[int, int], boxes: int, draws: Draws) -> tuple[Room, Pos
 
 
 def _carve(size: tuple[int, int], boxes: int, draws: Draws) -> list[int]:
-    """Cells of the floor: a random walk that likes to go straight on."""
+    """Cells of the floor: a random walk that likes to go straight on.
+
+    It leaves some walls inside where it can, as there are few boards without.
+    """
     height, width = size
     inner = _inner(size)
-    wanted = draws.integer(min(inner, max(inner * 3 // 5, 2 * boxes + 1)), inner)
+    least = max(inner * 3 // 5, 2 * boxes + 1)
+    wanted = draws.integer(min(inner, least), max(min(inner, least), inner - inner // 8 - 1))
     row, column = draws.integer(1, height - 2), draws.integer(1, width - 2)
     found = {row * width + column: None}
     directions = ((0, 1), (1, 0), (0, -1), (-1, 0))

@@ -83,7 +83,7 @@ def test_the_info_of_a_first_step():
     assert info == {
         "task_id": "gen1/6x6/1/train/00000",
         "state_id": state_id(info["state"]),
-        "state": {"board": ["######", "# . @#", "# #  #", "## $ #", "#    #", "######"]},
+        "state": {"board": ["######", "#   @#", "# #$##", "#   ##", "#  .##", "######"]},
         "admissible_actions": ["down", "left", "right", "up"],
         "action_valid": True,
         "invalid_reason": None,

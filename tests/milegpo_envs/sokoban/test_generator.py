@@ -17,7 +17,7 @@ from milegpo_envs.sokoban.solver import Distances, plan
 from tests.milegpo_envs.sokoban.boards import board
 
 ROOT = Path(__file__).parents[3]
-GOLDEN = ["######", "# . @#", "# #  #", "## $ #", "#    #", "######"]  # of gen1
+GOLDEN = ["######", "#   @#", "# #$##", "#   ##", "#  .##", "######"]  # of gen1
 
 
 def drawn(size=(6, 6), boxes=1, split="train", number=0):
@@ -92,17 +92,17 @@ def test_an_impossible_request_is_an_error_that_says_so(size, boxes):
 
 
 def test_no_two_splits_share_a_room():
-    rooms = {s: {generate((6, 6), 1, s, n).room for n in range(400)} for s in SPLITS}
+    rooms = {s: {generate((6, 6), 1, s, n).room for n in range(250)} for s in SPLITS}
     assert not (rooms["train"] & rooms["test"] or rooms["train"] & rooms["validation"])
     assert not rooms["validation"] & rooms["test"]
     assert all(split_of(room) == s for s in SPLITS for room in rooms[s])
 
 
 def test_no_board_of_the_test_panel_is_among_thousands_of_train():
-    train = {"".join(drawn(number=n)) for n in range(4000)}
+    train = {"".join(drawn(number=n)) for n in range(2000)}
     test = {"".join(drawn(split="test", number=n)) for n in range(COUNTS["test"])}
     assert not train & test
-    assert len(test) > 0.9 * COUNTS["test"]
+    assert len(test) > 0.95 * COUNTS["test"]
 
 
 def test_turned_mirrored_and_walled_in_rooms_are_one_room():
