@@ -14,7 +14,6 @@ from milegpo_algo.trainer import MultiTurnTrainer
 from tests.milegpo_algo.lottery import LotteryPool
 from tests.milegpo_algo.test_trainer import TASKS, settings
 
-
 RUNS: dict[str, dict[str, object]] = {
     "dapo": {"loss_type": "dapo"},
     "grpo": {"loss_type": "grpo", "entropy_coef": 0.01},
