@@ -1,5 +1,7 @@
 """Measure the three ALFWorld engines side by side: the same games, the same commands.
 
+Then whole environments, pools of them in this and in other processes, and memory.
+
 python -m scripts.bench alfworld
 """
 
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 
 import gymnasium as gym
 
-from milegpo_envs.alfworld import games
+from milegpo_envs.alfworld import bench_pools, games
 from milegpo_envs.alfworld.compiled import compiled
 from milegpo_envs.alfworld.draws import Draws
 from milegpo_envs.alfworld.engine import Engine
@@ -20,6 +22,7 @@ HELP = "the three ALFWorld engines side by side"
 
 WALK = 50  # steps
 BATCH = 128  # environments
+MEMORY_GAMES = 40  # more than textworld keeps translated
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +32,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shipped-steps", type=int, default=20, help="steps a game of the slowest engine"
     )
+    parser.add_argument("--resets", type=int, default=1000, help="resets whose memory is measured")
+    parser.add_argument(
+        "--textworld-resets", type=int, default=200, help="the same for textworld (0.1 s each)"
+    )
+    parser.add_argument(
+        "--workers", type=int, nargs="*", default=[1, 2], help="processes of the pools measured"
+    )
+
+
+def pools(size: str, ids: Sequence[str], workers: Sequence[int]) -> list[tuple[Cell, ...]]:
+    """Steps a second of pools, in this process where the engine can, and in others."""
+    plans: list[tuple[str, int, int | None]] = [("fast", WALK, None)]
+    plans += [(engine, n, w) for engine, n in (("fast", WALK), ("textworld", 10)) for w in workers]
+    rows: list[tuple[Cell, ...]] = []
+    for engine, steps, count in plans:
+        rate = bench_pools.steps_a_second(engine, size, ids, steps, count)
+        where = "in this process" if count is None else f"of {count} process(es)"
+        rows.append((f"{engine}, pool {where}", *(None,) * 6, rate))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -62,7 +84,7 @@ def run(options: argparse.Namespace) -> Report:
     memoised = costs(TextWorldEngine, made, WALK)
     fast = costs(lambda game: FastEngine(compiled.__wrapped__(game)), made, WALK, repeats=40)
     rows: list[tuple[Cell, ...]] = [
-        (name, c.load, c.reset, c.step, shipped.step / c.step, batch)
+        (name, c.load, c.reset, c.step, shipped.step / c.step, batch, None, None)
         for name, c, batch in (
             ("textworld as shipped", shipped, shipped.batch),
             ("textworld memoised", memoised, memoised.batch),
@@ -70,7 +92,16 @@ def run(options: argparse.Namespace) -> Report:
         )
     ]
     step, batch = batch_of_environments(ids, options.size)
-    rows.append(("fast, whole environment", None, None, step, shipped.step / step, batch))
+    several = games.task_ids("train", options.size)[:MEMORY_GAMES]
+    for engine, its_step, its_batch, resets in (
+        ("textworld", None, None, options.textworld_resets),
+        ("fast", step, batch, options.resets),
+    ):
+        more = bench_pools.grown(engine, options.size, several, resets)
+        faster = None if its_step is None else shipped.step / its_step
+        name = f"{engine}, whole environment"
+        rows.append((name, None, None, its_step, faster, its_batch, more, None))
+    rows += pools(options.size, several, options.workers)
     return Report(
         title=f"ALFWorld: {options.games} {options.size} game(s), one core, CPU time",
         columns=(
@@ -80,6 +111,8 @@ def run(options: argparse.Namespace) -> Report:
             "step ms",
             "times faster a step",
             f"{BATCH} x {WALK} steps, s",
+            "MB grown",
+            "steps/s",
         ),
         rows=tuple(rows),
         notes=(
@@ -88,6 +121,9 @@ def run(options: argparse.Namespace) -> Report:
             f"{BATCH} x {WALK}: a reset and {WALK} steps of {BATCH} environments, games loaded; "
             "computed from the columns before it for textworld, run for the fast engine.",
             "The whole environment adds state ids, info and gym.make's wrappers.",
+            f"MB grown: by {options.resets:,} resets to {MEMORY_GAMES} games ("
+            f"{options.textworld_resets:,} for textworld), each game met once before.",
+            f"Pools: {bench_pools.SLOTS} environments with prompts, steps a second by the clock.",
         ),
     )
 
