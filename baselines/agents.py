@@ -28,7 +28,7 @@ from milegpo_algo.rollout.collect import Episode, Pool, check_some_ran, play_pol
 from milegpo_algo.rollout.generator import ChatGenerator, Messages, sampling_key
 from milegpo_algo.rollout.policy import Policy
 from milegpo_envs.panels import Panel
-from milegpo_envs.pool import EnvPool, make_pool
+from milegpo_envs.pool import EnvPool
 
 Kind = Literal["direct", "react", "reflexion", "expert", "random"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -114,7 +114,7 @@ def run_agent(
     size = min(slots, len(panel.task_ids))
     if agent.kind != "reflexion":
         make = partial(environment, agent, place, split, examples)
-        pool = make_pool(make, size, workers=place.workers)
+        pool = place.workers.pool(make, size)
         try:
             played = evaluate_policy(
                 pool,

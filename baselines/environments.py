@@ -13,8 +13,49 @@ import yaml
 import milegpo_envs
 from milegpo_envs.errors import unknown_name
 from milegpo_envs.panels import Panel, named_panel, panel_of, panel_sources
-from milegpo_envs.pool import Pool, make_pool
+from milegpo_envs.pool import KINDS, Make, Pool, make_pool
 from milegpo_envs.wrappers import Prompted
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where the environments of a pool live; see ``milegpo_envs.pool.make_pool``. Moves no result.
+
+    kind: "auto", "local", "processes" or "ray".
+    number: of processes or actors; 0 leaves it to the environment and the machine.
+    timeout: seconds a worker has for one call, before its episodes end as errors.
+    address: of a Ray cluster, such as "auto"; None starts one here.
+    """
+
+    kind: str = "auto"
+    number: int = 0
+    timeout: float = 300.0
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no pool can be made of, before anything is built.
+
+        Raises:
+            UnknownName: there is no such kind.
+            ModuleNotFoundError: Ray is asked for and not installed; the text says the command.
+        """
+        if self.kind not in KINDS:
+            raise unknown_name("kind of pool", self.kind, KINDS)
+        if self.number < 0 or self.timeout <= 0:
+            raise ValueError("Workers count from 0, and their time-out is above 0 seconds.")
+        if self.kind == "ray":
+            import milegpo_envs.pool.on_ray  # noqa: F401  # says what to install
+
+    def pool(self, make: Make, size: int) -> Pool:
+        """Make a pool of ``size`` environments."""
+        return make_pool(
+            make,
+            size,
+            kind=self.kind,
+            workers=self.number,
+            timeout=self.timeout,
+            address=self.address,
+        )
 
 
 @dataclass(frozen=True)
@@ -26,8 +67,7 @@ class Place:
     horizon: steps an episode may take; None is the registered number.
     history: observation/action pairs in a prompt.
     style: of the prompts.
-    workers: processes that a pool's environments are spread over; 0 leaves it to the environment,
-        and most live in this process.
+    workers: where a pool's environments live; most in this process, unless told.
     """
 
     env_id: str
@@ -35,7 +75,7 @@ class Place:
     horizon: int | None = None
     history: int = 2
     style: str = "papers"
-    workers: int = 0
+    workers: Workers = field(default_factory=Workers)
 
     def __post_init__(self) -> None:
         """Refuse ids that are not ours before anything is built."""
@@ -63,7 +103,7 @@ class Place:
 
     def pool(self, split: str, size: int) -> Pool:
         """Make a pool of ``size`` prompted environments."""
-        return make_pool(partial(self.prompted, split), size, workers=self.workers)
+        return self.workers.pool(partial(self.prompted, split), size)
 
     def panel(self, split: str, size: int | None = None) -> Panel:
         """Choose the tasks of a split that policies are compared on; all of them by default.

@@ -27,7 +27,7 @@ from transformers import HfArgumentParser
 
 import baselines
 from baselines.agents import KINDS, SCRIPTED, Agent, run_agent
-from baselines.environments import Place, read_settings
+from baselines.environments import Place, Workers, read_settings
 from baselines.evaluation import OnEpisodes, summary
 from baselines.models import PackageMissing, Player, endpoint_player, local_player, nothing
 from baselines.runs import versions
@@ -80,9 +80,19 @@ class EvaluateOptions:
     horizon: int | None = field(default=None, metadata={"help": "Steps an episode may take."})
     history: int = field(default=2, metadata={"help": "Past steps in a prompt."})
     prompt_style: str = field(default="papers", metadata={"help": "'papers' or 'compact'."})
+    env_pool: str = field(
+        default="auto",
+        metadata={"help": "Where environments live: 'auto', 'local', 'processes' or 'ray'."},
+    )
     env_workers: int = field(
         default=0,
-        metadata={"help": "Processes for environments; 0: as they want, most in this one."},
+        metadata={"help": "Processes or actors for them; 0: as they want, most in this process."},
+    )
+    env_timeout: float = field(
+        default=300.0, metadata={"help": "Seconds a worker has for one step of its environments."}
+    )
+    ray_address: str | None = field(
+        default=None, metadata={"help": "Of a Ray cluster, such as 'auto'; None: starts one here."}
     )
     max_prompt_tokens: int = field(default=2048, metadata={"help": "Budget of a prompt."})
     max_completion_length: int = field(default=512, metadata={"help": "Longest reply, in tokens."})
@@ -107,7 +117,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             options.horizon,
             options.history,
             options.prompt_style,
-            options.env_workers,
+            Workers(
+                options.env_pool, options.env_workers, options.env_timeout, options.ray_address
+            ),
         )
         agent = Agent(options.agent, options.examples, trials=options.trials)  # type: ignore[arg-type]  # checked there
         panel = place.panel(options.eval_split, options.eval_size)

@@ -40,7 +40,7 @@ from transformers import (
 from trl import TrlParser
 
 import baselines
-from baselines.environments import Place, read_settings
+from baselines.environments import Place, Workers, read_settings
 from baselines.evaluation import evaluate, summary
 from baselines.runs import Progress, settings_hash, versions, weights_hash, write_json
 from baselines.warm_start import WarmStart, warm_start
@@ -61,7 +61,7 @@ _NOT_SHARED = frozenset(
     (
         *("seed", "estimator", "estimator_settings", "model", "warm_cache", "warm_start_only"),
         *("output_dir", "logging_dir", "run_name", "report_to", "disable_tqdm"),
-        "env_workers",
+        *("env_pool", "env_workers", "env_timeout", "ray_address"),
         "resume_from_checkpoint",
     )
 )
@@ -95,9 +95,19 @@ class TrainOptions:
     horizon: int | None = field(default=None, metadata={"help": "Steps an episode may take."})
     history: int = field(default=2, metadata={"help": "Past steps in a prompt."})
     prompt_style: str = field(default="papers", metadata={"help": "'papers' or 'compact'."})
+    env_pool: str = field(
+        default="auto",
+        metadata={"help": "Where environments live: 'auto', 'local', 'processes' or 'ray'."},
+    )
     env_workers: int = field(
         default=0,
-        metadata={"help": "Processes for environments; 0: as they want, most in this one."},
+        metadata={"help": "Processes or actors for them; 0: as they want, most in this process."},
+    )
+    env_timeout: float = field(
+        default=300.0, metadata={"help": "Seconds a worker has for one step of its environments."}
+    )
+    ray_address: str | None = field(
+        default=None, metadata={"help": "Of a Ray cluster, such as 'auto'; None: starts one here."}
     )
     model: str | None = field(
         default=None, metadata={"help": "Hub id or folder; None: warm start."}
@@ -149,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 "final_checkpoint='best' would choose on the games that the result is measured on: "
                 "set validation_split to another split, such as valid_seen."
             )
-    except (EnvError, ValueError, FileNotFoundError) as error:
+    except (EnvError, ValueError, FileNotFoundError, ImportError) as error:
         parser.exit(2, f"{parser.prog}: error: {error}\n")
     _run(options, config, place, panel, train_panel)
 
@@ -183,7 +193,7 @@ def _place(options: TrainOptions) -> Place:
         options.horizon,
         options.history,
         options.prompt_style,
-        options.env_workers,
+        Workers(options.env_pool, options.env_workers, options.env_timeout, options.ray_address),
     )
 
 

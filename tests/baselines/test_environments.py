@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from baselines.demonstrations import expert_for
-from baselines.environments import Place
+from baselines.environments import Place, Workers
 from baselines.evaluation import Played, evaluate_policy
 from baselines.players import Advised, Echo
 from milegpo_envs.panels import Panel
@@ -24,11 +24,30 @@ class Advisable:
 
 def test_workers_reach_the_pool():
     assert isinstance(SMALL.pool("train", 2), EnvPool)
-    pool = replace(SMALL, workers=2).pool("train", 2)
+    pool = replace(SMALL, workers=Workers(number=2)).pool("train", 2)
     assert isinstance(pool, ProcessPool)
     tasks = SMALL.panel("train", 2).task_ids
     assert pool.reset(tasks) == SMALL.pool("train", 2).reset(tasks)
     pool.close()
+
+
+def test_a_pool_is_of_the_kind_asked_for():
+    two = replace(SMALL, workers=Workers("processes", 2)).pool("train", 2)
+    assert isinstance(two, ProcessPool)
+    assert isinstance(replace(SMALL, workers=Workers("local", 2)).pool("train", 2), EnvPool)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"kind": "threads"}, "auto, local, processes, ray"),
+        ({"number": -1}, "from 0"),
+        ({"timeout": 0.0}, "above 0"),
+    ],
+)
+def test_wrong_workers_are_named_at_once(settings, said):
+    with pytest.raises(ValueError, match=said):
+        Workers(**settings)
 
 
 def sweep(pool: Pool, panel: Panel) -> list[Played]:
@@ -50,6 +69,6 @@ def test_a_sweep_plays_each_game_once_with_one_score_at_any_batch_size_and_with_
 
 
 def test_a_setting_that_no_environment_has_is_named_here_also_from_a_worker():
-    odd = Place("milegpo/ALFWorld-v0", {"sise": "small"}, workers=1)
+    odd = Place("milegpo/ALFWorld-v0", {"sise": "small"}, workers=Workers(number=1))
     with pytest.raises(ValueError, match="sise"):
         odd.pool("train", 1).reset(["x"])
