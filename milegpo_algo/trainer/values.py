@@ -141,9 +141,8 @@ class Values(LogProbs):
 
     def _load_critic(self, checkpoint: Path) -> None:
         if self.critic is not None:
-            state = torch.load(
-                checkpoint / CRITIC_FILE, weights_only=True, map_location=self.accelerator.device
-            )
+            # to "cpu" first: torch.load knows no "cpu:0", the device of a process among several
+            state = torch.load(checkpoint / CRITIC_FILE, weights_only=True, map_location="cpu")
             self.critic.load_state_dict(state["critic"])
             self._critic_optimizer.load_state_dict(state["optimizer"])
 

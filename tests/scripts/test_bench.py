@@ -10,19 +10,25 @@ from scripts import bench
 
 def test_the_engines_are_measured_side_by_side(monkeypatch, capsys):
     monkeypatch.setattr(alfworld_bench, "BATCH", 2)
-    few = ["--games", "1", "--size", "small", "--shipped-steps", "2"]
-    bench.main(["alfworld", *few, "--json", "-"])
+    monkeypatch.setattr(alfworld_bench, "MEMORY_GAMES", 2)
+    few = ["--games", "1", "--size", "small", "--shipped-steps", "2", "--workers", "1"]
+    bench.main(["alfworld", *few, "--resets", "8", "--textworld-resets", "2", "--json", "-"])
     report = json.loads(capsys.readouterr().out)
     names = [row[0] for row in report["rows"]]
     assert names == [
         "textworld as shipped",
         "textworld memoised",
         "fast",
+        "textworld, whole environment",
         "fast, whole environment",
+        "fast, pool in this process",
+        "fast, pool of 1 process(es)",
+        "textworld, pool of 1 process(es)",
     ]
-    shipped, memoised, fast, whole = (
+    shipped, memoised, fast, _, whole, *pools = (
         dict(zip(report["columns"], r, strict=True)) for r in report["rows"]
     )
+    assert all(pool["steps/s"] > 0 for pool in pools)
     assert shipped["times faster a step"] == 1
     assert memoised["times faster a step"] > 1
     assert fast["times faster a step"] > 100

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 import threading
 from collections import Counter
@@ -29,7 +30,8 @@ STUBS = Path(__file__).parent / "stubs"
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """Let TRL find the stub package; afterwards it is gone again."""
+    """Let TRL find the stub package; afterwards it is gone again, with what TRL sets for vLLM."""
+    environment = dict(os.environ)  # a colocated engine's RANK would make later runs distributed
     sys.path.insert(0, str(STUBS))
     try:
         importlib.reload(trl_client)
@@ -37,6 +39,8 @@ def installed() -> Iterator[None]:
         trl_client.VLLMClient.init_communicator = _init_communicator
         yield
     finally:
+        os.environ.clear()
+        os.environ.update(environment)
         sys.path.remove(str(STUBS))
         for name in [name for name in sys.modules if name.split(".")[0] == "vllm"]:
             del sys.modules[name]
