@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import gymnasium as gym
 
-from baselines.demonstrations import EXPERTS, expert_for
+from baselines.demonstrations import expert_for, experts
 from baselines.environments import Place
 from baselines.evaluation import OnEpisodes, Played, evaluate_policy, played_of
 from baselines.players import Advised, Echo
@@ -176,7 +176,7 @@ def worked_examples(place: Place, split: str, count: int) -> dict[str, list[Work
     at most; a kind that the expert cannot solve keeps fewer. The registered horizon counts, not the
     experiment's.
     """
-    if place.env_id not in EXPERTS:
+    if place.env_id not in experts():
         return {}
     env, expert = replace(place, horizon=None).env(split), expert_for(place.env_id)
     found: dict[str, list[WorkedExample]] = {}

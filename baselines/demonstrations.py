@@ -3,11 +3,12 @@
 With probability ``noise`` a step takes a random action from the prompt's list instead of the
 expert's, and that is also what the reply says: a policy that imitates such episodes knows what to
 do, and does it too seldom, which is what reinforcement learning can mend. Experts see what the
-policy sees and no more; no environment brings one along.
+policy sees and no more. An environment's folder declares its own in the module `experts`.
 """
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,9 @@ from typing import Any, Protocol
 
 import gymnasium as gym
 
-from milegpo_envs.alfworld.experts import SearchingExpert
 from milegpo_envs.errors import unknown_name
-from milegpo_envs.sokoban.experts import SolvingExpert
+from milegpo_envs.parts import offering, part
 from milegpo_envs.spaces import Message
-from milegpo_envs.webshop.experts import ReadingExpert
 from milegpo_envs.wrappers import Prompted
 
 
@@ -40,12 +39,13 @@ class Expert(Protocol):
         ...
 
 
-EXPERTS: Mapping[str, Callable[[], Expert]] = {
-    "milegpo/ALFWorld-v0": SearchingExpert,
-    "milegpo/Sokoban-v0": SolvingExpert,
-    "milegpo/WebShop-v0": ReadingExpert,
-}
-"""Environment id -> expert to imitate."""
+@functools.cache
+def experts() -> Mapping[str, Callable[[], Expert]]:
+    """Environment id -> expert to imitate, from `EXPERTS` of the environments' folders."""
+    found: dict[str, Callable[[], Expert]] = {}
+    for name in offering("experts"):
+        found.update(part(name, "experts").EXPERTS)
+    return found
 
 
 def expert_for(env_id: str) -> Expert:
@@ -54,9 +54,9 @@ def expert_for(env_id: str) -> Expert:
     Raises:
         UnknownName: no expert is known for it; start from a trained model instead.
     """
-    if env_id not in EXPERTS:
-        raise unknown_name("expert for", env_id, EXPERTS)
-    return EXPERTS[env_id]()
+    if env_id not in experts():
+        raise unknown_name("expert for", env_id, experts())
+    return experts()[env_id]()
 
 
 @dataclass(frozen=True)

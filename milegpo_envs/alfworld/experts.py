@@ -261,3 +261,7 @@ def _play(game: CompiledGame, tour: Sequence[Stop]) -> tuple[str, ...] | None:
             elif not optional:
                 return None
     return tuple(plan) if now.won else None
+
+
+EXPERTS = {"milegpo/ALFWorld-v0": SearchingExpert}
+"""Environment id -> expert to imitate."""

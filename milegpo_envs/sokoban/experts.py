@@ -51,3 +51,7 @@ def best_move(room: Room, position: Position) -> str | None:
     except TooLarge:
         moves = plan(room, position)
         return moves[0] if moves else None
+
+
+EXPERTS = {"milegpo/Sokoban-v0": SolvingExpert}
+"""Environment id -> expert to imitate."""

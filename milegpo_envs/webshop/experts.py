@@ -137,3 +137,7 @@ def _named(task: str, group: str, values: Sequence[str]) -> str | None:
             if re.search(rf"(?<!\w){named}(?!\w)", lowered):
                 return value
     return None
+
+
+EXPERTS = {"milegpo/WebShop-v0": ReadingExpert}
+"""Environment id -> expert to imitate."""
