@@ -19,6 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from milegpo_algo.rollout.generator import Image
+
 Tokens = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
@@ -42,6 +44,7 @@ class Row:
         importance: weight of each token [C]: probability when trained / when sampled, truncated.
         values: of a critic before each token [C].
         returns: what they should have been [C].
+        images: of the prompt, in the order of their places.
     """
 
     prompt: Tokens
@@ -56,6 +59,13 @@ class Row:
     importance: Floats | None = None
     values: Floats | None = None
     returns: Floats | None = None
+    images: tuple[Image, ...] = ()
+
+    @property
+    def content(self) -> tuple[bytes, ...]:
+        """Equal for rows that a model cannot tell apart."""
+        pictures = [f"{image.shape}".encode() + image.tobytes() for image in self.images]
+        return (self.prompt.tobytes(), self.completion.tobytes(), *pictures)
 
     @property
     def order(self) -> tuple[int, bytes, int]:

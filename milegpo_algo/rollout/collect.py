@@ -33,7 +33,14 @@ from milegpo_algo.rollout.episode import (
     check_some_ran,
     to_records,
 )
-from milegpo_algo.rollout.generator import Codec, Generator, Messages, sampling_key
+from milegpo_algo.rollout.generator import (
+    Codec,
+    Generator,
+    Image,
+    Messages,
+    sampling_key,
+    with_images,
+)
 from milegpo_algo.rollout.policy import Policy, Prompt, Reply, TokenPolicy
 
 __all__ = [
@@ -76,6 +83,7 @@ _CONTRACT_KEYS = frozenset(
         "format_problem",
         "shorter_prompts",
         "error",
+        "images",
     ]
 )
 
@@ -84,7 +92,8 @@ class Pool(Protocol):
     """Environments that take chat prompts out and raw replies in, side by side.
 
     An exception inside an environment, a time-out or a lost worker arrives as `truncated=True` with
-    the text in `info["error"]`, and all other keys of the contract.
+    the text in `info["error"]`, and all other keys of the contract. Where messages have places for
+    images, these come in `info["images"]`, in order.
     """
 
     def __len__(self) -> int:
@@ -280,7 +289,10 @@ class _Table:
             if seat.stop is not None:
                 continue
             shorter = cast(Sequence[Messages], seat.info.get("shorter_prompts", ()))
-            prompt = self.policy.fit((seat.messages, *shorter))
+            candidates = (seat.messages, *shorter)
+            if images := cast("Sequence[Image]", seat.info.get("images", ())):
+                candidates = tuple(with_images(messages, images) for messages in candidates)
+            prompt = self.policy.fit(candidates)
             if prompt is None:
                 seat.stop = "context"
             else:
@@ -317,6 +329,7 @@ class _Table:
                     finish_reason=reply.finish_reason,
                     format_problem=_text(info.get("format_problem")),
                     usage=reply.usage,
+                    images=prompt.images,
                 )
             )
             seat.messages, seat.info = messages, info

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from milegpo_algo.rollout.generator import FinishReason, Usage
+from milegpo_algo.rollout.generator import FinishReason, Image, Usage
 
 Scalar = str | int | float | bool
 Penalise = Literal["format", "admissible", "both"]
@@ -23,7 +23,8 @@ class StepRecord:
     `state_id` and `next_state_id` are canonical state ids before and after. `format_valid` is about
     the reply's form (`format_problem` names the fault), `action_valid` about admissibility of the
     action that was sent (`invalid_reason` names the fault). Ids are those the model read and
-    sampled; a remote model that speaks text leaves them empty and fills `usage`.
+    sampled; a remote model that speaks text leaves them empty and fills `usage`. `images` are those
+    of the prompt, in order.
     """
 
     prompt_ids: tuple[int, ...]
@@ -40,6 +41,7 @@ class StepRecord:
     finish_reason: FinishReason
     format_problem: str | None = None
     usage: Usage | None = None
+    images: tuple[Image, ...] = ()
 
     @property
     def prompt_tokens(self) -> int:

@@ -9,14 +9,19 @@ process the row lands. A `ChatGenerator` is the same for models that take and re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 Messages = Sequence[Mapping[str, object]]
+"""A chat; an image stands in its message as the part `{"type": "image", "image": array}`."""
+
+Image = NDArray[np.uint8]
+"""Rows, columns and the three colours."""
+
 FinishReason = Literal["stop", "length"]
 
 
@@ -41,8 +46,17 @@ class Sample:
 class Generator(Protocol):
     """A policy that samples replies."""
 
-    def generate(self, prompts: Sequence[Sequence[int]], keys: Sequence[int]) -> list[Sample]:
-        """Sample one reply per prompt; `keys[i]` names the randomness of row i."""
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        keys: Sequence[int],
+        images: Sequence[Sequence[Image]] = (),
+    ) -> list[Sample]:
+        """Sample one reply per prompt; `keys[i]` names the randomness of row i.
+
+        `images[i]` are those of row i, in the order of their places in the prompt; empty where no
+        row has any.
+        """
         ...
 
 
@@ -90,6 +104,46 @@ class Codec(Protocol):
     def decode(self, token_ids: Sequence[int]) -> str:
         """Text of a reply, without special tokens."""
         ...
+
+
+def with_images(messages: Messages, images: Sequence[Image]) -> Messages:
+    """Put images at their places in the messages, `{"type": "image"}`, in order.
+
+    Raises:
+        ValueError: there are more places than images, or fewer.
+    """
+    left = iter(images)
+    try:
+        filled = [
+            message
+            if isinstance(message["content"], str)
+            else {**message, "content": [_filled(part, left) for part in _parts(message)]}
+            for message in messages
+        ]
+    except StopIteration:
+        raise ValueError(f"A prompt has places for more images than its {len(images)}.") from None
+    if (unused := len(list(left))) > 0:
+        raise ValueError(f"A prompt has no place for {unused} of its {len(images)} images.")
+    return filled
+
+
+def images_of(messages: Messages) -> tuple[Image, ...]:
+    """Take the images out of messages, in order."""
+    return tuple(
+        cast(Image, part["image"])
+        for message in messages
+        if not isinstance(message["content"], str)
+        for part in _parts(message)
+        if "image" in part
+    )
+
+
+def _parts(message: Mapping[str, object]) -> Sequence[Mapping[str, object]]:
+    return cast("Sequence[Mapping[str, object]]", message["content"])
+
+
+def _filled(part: Mapping[str, object], images: Iterator[Image]) -> Mapping[str, object]:
+    return {**part, "image": next(images)} if part["type"] == "image" else part
 
 
 def sampling_key(seed: int, iteration: int, task_id: str, trajectory_id: int, step: int) -> int:

@@ -6,8 +6,8 @@ reply does not depend on its neighbours), and on small models it is several time
 prompts are read once, prompts are read without an attention mask, the cache is allocated once, and
 finished rows leave the batch.
 
-Leaves out: top-p, top-k, beam search, and models whose state is not a plain key/value cache (Mamba
-and its kin).
+Leaves out: top-p, top-k, beam search, models whose state is not a plain key/value cache (Mamba and
+its kin), and images, for which see `vision`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import Cache
 
-from milegpo_algo.rollout.generator import Messages, Sample
+from milegpo_algo.rollout.generator import Image, Messages, Sample, images_of
 from milegpo_algo.rollout.prefix import RoomyLayer, read
 from milegpo_algo.rollout.words import WordTokeniser
 
+_READS_ONLY = (
+    "The environment shows pictures, and this model reads text only. Make the environment with "
+    "observation='text', or take a vision-language model."
+)
 _PREFILL_ROWS = 16  # prompts read at once
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -61,6 +65,8 @@ class ChatCodec:
 
     def encode(self, messages: Messages) -> list[int]:
         """Token ids of the messages and the opening of the assistant's turn; never empty."""
+        if images_of(messages):
+            raise ValueError(_READS_ONLY)
         render = cast(Callable[..., str], self.tokenizer.apply_chat_template)
         text = render(
             [dict(message) for message in messages],
@@ -103,13 +109,20 @@ class HFGenerator:
     max_rows: int = 128
 
     @torch.no_grad()
-    def generate(self, prompts: Sequence[Sequence[int]], keys: Sequence[int]) -> list[Sample]:
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        keys: Sequence[int],
+        images: Sequence[Sequence[Image]] = (),
+    ) -> list[Sample]:
         """Sample one reply per prompt.
 
         Token t of a row is the inverse of the distribution function at a uniform number that
         depends on (key, t) alone, so the same prompt and key give the same reply in every batch, up
         to rounding in the logits.
         """
+        if any(images):
+            raise ValueError(_READS_ONLY)
         if any(len(prompt) == 0 for prompt in prompts):
             raise ValueError("An empty prompt: a model needs at least one token to continue.")
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
@@ -136,7 +149,7 @@ class HFGenerator:
         ended = np.zeros(len(prompts), dtype=bool)
         for t in range(self.max_new_tokens):
             logits = state.advance(self.model, last)  # (B, V)
-            last, chosen = self._choose(logits, uniforms(stream[rows], t))
+            last, chosen = choose(logits, uniforms(stream[rows], t), self.temperature)
             ids[rows, t], logprobs[rows, t] = last.cpu().numpy(), chosen.cpu().numpy()
             ending = np.isin(ids[rows, t], self.end_ids)
             length[rows[ending]], ended[rows[ending]] = t + 1, True
@@ -158,20 +171,20 @@ class HFGenerator:
             for i, n in enumerate(length)
         ]
 
-    def _choose(
-        self, logits: torch.Tensor, uniform: NDArray[np.float64]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """One token per row and its log-prob: (B,), (B,)."""
-        scale = self.temperature or 1.0
-        logprobs = torch.log_softmax(logits.float() / scale, dim=-1)
-        if self.temperature == 0.0:
-            tokens = logprobs.argmax(dim=-1)
-        else:
-            below = logprobs.double().exp().cumsum(dim=-1)  # (B, V)
-            height = torch.as_tensor(uniform, device=logits.device).unsqueeze(1) * below[:, -1:]
-            tokens = torch.searchsorted(below, height, right=True).squeeze(1)
-            tokens = tokens.clamp(max=logits.size(-1) - 1)
-        return tokens, logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
+
+def choose(
+    logits: torch.Tensor, uniform: NDArray[np.float64], temperature: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """One token per row of logits (B, V), and its log-prob: (B,), (B,)."""
+    logprobs = torch.log_softmax(logits.float() / (temperature or 1.0), dim=-1)
+    if temperature == 0.0:
+        tokens = logprobs.argmax(dim=-1)
+    else:
+        below = logprobs.double().exp().cumsum(dim=-1)  # (B, V)
+        height = torch.as_tensor(uniform, device=logits.device).unsqueeze(1) * below[:, -1:]
+        tokens = torch.searchsorted(below, height, right=True).squeeze(1)
+        tokens = tokens.clamp(max=logits.size(-1) - 1)
+    return tokens, logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
 
 
 def uniforms(keys: NDArray[np.uint64], position: int) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 
 from milegpo_algo.rollout.collect import STOPS, Episode, Info, Pool
-from milegpo_algo.rollout.generator import Codec, Generator, Messages, Sample
+from milegpo_algo.rollout.generator import Codec, Generator, Image, Messages, Sample
 
 
 def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
@@ -145,9 +145,16 @@ class TimedGenerator:
     generator: Generator
     watch: Stopwatch
 
-    def generate(self, prompts: Sequence[Sequence[int]], keys: Sequence[int]) -> list[Sample]:
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        keys: Sequence[int],
+        images: Sequence[Sequence[Image]] = (),
+    ) -> list[Sample]:
         """See `Generator.generate`."""
         with self.watch.phase("generation"):
+            if images:
+                return self.generator.generate(prompts, keys, images)
             return self.generator.generate(prompts, keys)
 
 

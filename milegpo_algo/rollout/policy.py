@@ -17,8 +17,11 @@ from milegpo_algo.rollout.generator import (
     Codec,
     FinishReason,
     Generator,
+    Image,
     Messages,
+    Sample,
     Usage,
+    images_of,
 )
 
 
@@ -28,6 +31,11 @@ class Prompt:
 
     messages: Messages
     token_ids: tuple[int, ...] = ()
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """Images of the messages, in order."""
+        return images_of(self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,12 @@ class TokenPolicy:
 
     def answer(self, prompts: Sequence[Prompt], keys: Sequence[int]) -> list[Reply]:
         """See `Policy.answer`. Sampled ids stay as they are; text is never turned back into ids."""
-        samples = self.generator.generate([prompt.token_ids for prompt in prompts], keys)
+        samples = _generate(
+            self.generator,
+            [prompt.token_ids for prompt in prompts],
+            keys,
+            [prompt.images for prompt in prompts],
+        )
         return [
             Reply(
                 text=self.codec.decode(sample.token_ids),
@@ -131,7 +144,9 @@ class LocalChat:
     def chat(self, conversations: Sequence[Messages], keys: Sequence[int]) -> list[ChatReply]:
         """See `ChatGenerator.chat`."""
         prompts = [self.codec.encode(messages) for messages in conversations]
-        samples = self.generator.generate(prompts, keys)
+        samples = _generate(
+            self.generator, prompts, keys, [images_of(messages) for messages in conversations]
+        )
         return [
             ChatReply(
                 text=self.codec.decode(sample.token_ids),
@@ -140,3 +155,15 @@ class LocalChat:
             )
             for prompt, sample in zip(prompts, samples, strict=True)
         ]
+
+
+def _generate(
+    generator: Generator,
+    prompts: Sequence[Sequence[int]],
+    keys: Sequence[int],
+    images: Sequence[Sequence[Image]],
+) -> list[Sample]:
+    """Hand images on where there are any."""
+    if any(images):
+        return generator.generate(prompts, keys, images)
+    return generator.generate(prompts, keys)

@@ -107,8 +107,11 @@ def can_read(model: PreTrainedModel) -> bool:
     """Whether training can take a model's prompts apart from its replies.
 
     It cannot where a layer sees a window of slots (here a gap may lie between prompt and reply),
-    where layers share their keys and values, or where gradient checkpointing forbids a cache.
+    where layers share their keys and values, where gradient checkpointing forbids a cache, or where
+    prompts hold images, whose positions only the model can count.
     """
+    if hasattr(model.config, "vision_config"):
+        return False
     config = model.config.get_text_config().to_dict()
     kinds: Sequence[str] = config.get("layer_types") or ()
     return (

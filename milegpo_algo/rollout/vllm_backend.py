@@ -12,7 +12,8 @@ things are done here instead, for rollouts of many short generate calls:
   batch.
 
 Log-probs are those of the sampled ids after temperature. One that the engine does not know is NaN.
-Leaves out: images, guided decoding, top-p and top-k.
+A colocated engine takes images too. Leaves out: images for a server, guided decoding, top-p and
+top-k.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from typing import Protocol, cast
 import torch
 from accelerate import Accelerator
 
-from milegpo_algo.rollout.generator import Sample
+from milegpo_algo.rollout.generator import Image, Sample
 from milegpo_algo.rollout.ranks import Alone, Ranks, TensorParallel, World
 
 _SIDE_BY_SIDE = 64  # requests at once; as many connections as TRL's client keeps
 
-Row = tuple[Sequence[int], int]
-"""A prompt and its key."""
+Row = tuple[Sequence[int], int, Sequence[Image]]
+"""A prompt, its key and its images."""
 
 
 class Logprob(Protocol):
@@ -115,16 +116,20 @@ class Sampling:
         max_new_tokens: longest reply.
         temperature: divides the logits; 0 takes the most likely token.
         seeded: whether each row draws from its own random numbers.
+        never: ids that are not sampled, such as those that stand for images.
     """
 
     end_ids: Sequence[int]
     max_new_tokens: int
     temperature: float = 1.0
     seeded: bool = True
+    never: Sequence[int] = ()
 
     def settings(self) -> dict[str, object]:
         """Arguments of vLLM's SamplingParams for the whole distribution."""
+        bias = {"logit_bias": dict.fromkeys(self.never, -100.0)} if self.never else {}
         return {
+            **bias,
             "n": 1,
             "temperature": self.temperature,
             "top_p": 1.0,
@@ -232,11 +237,21 @@ class VLLMGenerator:
     engine: VLLMEngine
     sampling: Sampling
 
-    def generate(self, prompts: Sequence[Sequence[int]], keys: Sequence[int]) -> list[Sample]:
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        keys: Sequence[int],
+        images: Sequence[Sequence[Image]] = (),
+    ) -> list[Sample]:
         """Sample one reply per prompt; all processes that share the engine call it together."""
         if any(len(prompt) == 0 for prompt in prompts):
             raise ValueError("An empty prompt: a model needs at least one token to continue.")
-        return self._together(list(zip(prompts, keys, strict=True)))[0]
+        if any(images) and self.engine.generation.mode == "server":
+            raise ValueError(
+                "Images are not sent to a vLLM server: set vllm_mode='colocate', or use_vllm=False."
+            )
+        shown = images or [()] * len(prompts)
+        return self._together(list(zip(prompts, keys, shown, strict=True)))[0]
 
     def wait_for_others(self) -> None:
         """Take part in the other processes' calls until none has rows."""
@@ -284,14 +299,14 @@ def _ask_engine(llm: LLM, rows: Sequence[Row], sampling: Sampling) -> list[Sampl
     from vllm import SamplingParams  # type: ignore[import-not-found,unused-ignore]  # CUDA only
 
     answers = llm.generate(
-        [{"prompt_token_ids": list(prompt)} for prompt, _ in rows],
+        [_prompt(prompt, images) for prompt, _, images in rows],
         sampling_params=[
             SamplingParams(
                 **sampling.settings(),
                 stop_token_ids=list(sampling.end_ids),
                 seed=_seed(key) if sampling.seeded else None,
             )
-            for _, key in rows
+            for _, key, _ in rows
         ],
         use_tqdm=False,
     )
@@ -308,16 +323,26 @@ def _ask_engine(llm: LLM, rows: Sequence[Row], sampling: Sampling) -> list[Sampl
     return samples
 
 
+def _prompt(ids: Sequence[int], images: Sequence[Image]) -> dict[str, object]:
+    """A prompt as vLLM takes it: ids with the places of images, and these."""
+    if not images:
+        return {"prompt_token_ids": list(ids)}
+    from PIL.Image import fromarray  # a vision-language model's processor needs it too
+
+    shown = [fromarray(image) for image in images]
+    return {"prompt_token_ids": list(ids), "multi_modal_data": {"image": shown}}
+
+
 def _ask_server(client: Client, rows: Sequence[Row], sampling: Sampling) -> list[Sample]:
     ends = {"stop_token_ids": list(sampling.end_ids)}
     if not sampling.seeded:
-        prompts = [list(prompt) for prompt, _ in rows]
+        prompts = [list(prompt) for prompt, _, _ in rows]
         return _samples(
             client.generate(prompts, generation_kwargs=ends, **sampling.settings()), sampling
         )
 
     def ask(row: Row) -> Sample:
-        prompt, key = row
+        prompt, key, _ = row
         own = {**ends, "seed": _seed(key)}
         [sample] = _samples(
             client.generate([list(prompt)], generation_kwargs=own, **sampling.settings()), sampling

@@ -19,9 +19,13 @@ from trl import GRPOTrainer
 from milegpo_algo.batch import Row, collate
 from milegpo_algo.config import MultiTurnConfig
 from milegpo_algo.rollout.metrics import Stopwatch
+from milegpo_algo.rollout.vision import IMAGE_INPUTS, MODALITIES, Vision
 from milegpo_algo.trainer.resume import Progress
 
 Batch = dict[str, torch.Tensor]
+
+IMAGE_COLUMNS = (*IMAGE_INPUTS, MODALITIES, "num_images")
+"""What a batch has where its rows have images, under TRL's names."""
 
 
 class Clock(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
@@ -31,6 +35,7 @@ class Clock(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
     control: TrainerControl
     watch: Stopwatch
     progress: Progress
+    vision: Vision | None = None  # of a model that reads images
 
     def get_train_dataloader(self) -> DataLoader[dict[str, str]]:
         """One empty batch per iteration: the tasks are a function of the iteration's number."""
@@ -54,7 +59,15 @@ class Clock(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
         return bool(self._dist.is_zero3 or self._dist.is_fsdp)
 
     def _collate(self, rows: Sequence[Row]) -> Batch:
-        return collate(rows, self._tokenizer.pad_token_id, self.accelerator.device)
+        batch = collate(rows, self._tokenizer.pad_token_id, self.accelerator.device)
+        if self.vision is None:
+            return batch
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+        if inputs := self.vision.inputs(ids, [row.images for row in rows]):
+            # a list in TRL, which cuts the images of a batch by it
+            counts = cast(torch.Tensor, [len(row.images) for row in rows])
+            batch.update(inputs, num_images=counts)
+        return batch
 
     def _sum_over_processes(self, count: float) -> float:
         counts = torch.tensor(float(count), device=self.accelerator.device)

@@ -24,6 +24,7 @@ def rows_of(episodes: Sequence[Episode], advantages: NDArray[np.float64]) -> lis
             if step.logprobs is None
             else np.array(step.logprobs, dtype=np.float32),
             advantage=float(advantage),
+            images=step.images,
         )
         for step, advantage in zip(steps, advantages, strict=True)
     ]

@@ -21,8 +21,10 @@ from milegpo_algo.batch import (
 )
 from milegpo_algo.rollout.prefix import can_read
 from milegpo_algo.rollout.scoring import completion_logprobs
-from milegpo_algo.trainer.clock import Batch
+from milegpo_algo.trainer.clock import IMAGE_COLUMNS, Batch
 from milegpo_algo.trainer.sampling import Playing
+
+_Score = Callable[..., tuple[torch.Tensor, object, object]]
 
 
 class LogProbs(Playing):
@@ -120,11 +122,9 @@ class LogProbs(Playing):
 
         Except where processes hold parts of one model and have to run it equally often.
         """
-        first: dict[tuple[bytes, bytes, int], int] = {}
+        first: dict[tuple[tuple[bytes, ...], int], int] = {}
         source = [
-            first.setdefault(
-                (row.prompt.tobytes(), row.completion.tobytes(), i if self._sharded else 0), i
-            )
+            first.setdefault((row.content, i if self._sharded else 0), i)
             for i, row in enumerate(rows)
         ]
         distinct = sorted(first.values(), key=lambda i: rows[i].order)
@@ -136,11 +136,13 @@ class LogProbs(Playing):
         return [known[i] for i in source]
 
     def _logprobs(self, model: torch.nn.Module, batch: Batch) -> torch.Tensor:
-        logprobs, _, _ = self._get_per_token_logps_and_entropies(
+        score = cast(_Score, self._get_per_token_logps_and_entropies)
+        logprobs, _, _ = score(
             model,
             torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
             torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
             batch["completion_ids"].size(1),
+            **{name: batch[name] for name in IMAGE_COLUMNS if name in batch},
         )
         return logprobs
 

@@ -27,6 +27,7 @@ import torch
 from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    ProcessorMixin,
     TrainerCallback,
     TrainerControl,
     TrainerState,
@@ -40,10 +41,10 @@ from milegpo_algo.batch import Row, shares
 from milegpo_algo.config import MultiTurnConfig
 from milegpo_algo.estimator import TokenEstimator
 from milegpo_algo.rollout.collect import Episode, Pool, assign, to_records
-from milegpo_algo.rollout.hf_backend import ChatCodec
 from milegpo_algo.rollout.metrics import MetricsFile, Stopwatch, episode_metrics, tie_rate
 from milegpo_algo.rollout.schedule import TaskSchedule
 from milegpo_algo.rollout.trajectories import TrajectoryFolder
+from milegpo_algo.rollout.vision import codec_of, vision_of
 from milegpo_algo.rollout.vllm_backend import VLLMEngine
 from milegpo_algo.trainer.clock import mean, ticks
 from milegpo_algo.trainer.credit import (
@@ -76,7 +77,8 @@ class MultiTurnTrainer(Updates):
         train_tasks: task ids.
         eval_tasks: task ids that `evaluate` plays once each.
         eval_pool: environments for them; the training pool if None.
-        processing_class: tokenizer with a chat template; loaded with the model if None.
+        processing_class: tokenizer with a chat template, or the processor of a vision-language
+            model; loaded with the model if None.
         callbacks: as in transformers.
         peft_config: trains an adapter; the reference is then the model without it.
     """
@@ -91,7 +93,7 @@ class MultiTurnTrainer(Updates):
         train_tasks: Sequence[str],
         eval_tasks: Sequence[str] | None = None,
         eval_pool: Pool | None = None,
-        processing_class: PreTrainedTokenizerBase | None = None,
+        processing_class: PreTrainedTokenizerBase | ProcessorMixin | None = None,
         callbacks: list[TrainerCallback] | None = None,
         peft_config: PeftConfig | None = None,
     ) -> None:
@@ -122,7 +124,8 @@ class MultiTurnTrainer(Updates):
         self.pool = pool
         self.eval_pool = pool if eval_pool is None else eval_pool
         self.eval_tasks = list(eval_tasks or ())
-        self.codec = ChatCodec(self._tokenizer, self.chat_template_kwargs)
+        self.codec = codec_of(self.processing_class, self.chat_template_kwargs)
+        self.vision = vision_of(self.processing_class)
         self.watch = Stopwatch()
         self.engine = VLLMEngine(self.vllm_generation) if self.use_vllm else None
         if isinstance(estimator, TokenEstimator):

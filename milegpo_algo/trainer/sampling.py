@@ -14,11 +14,11 @@ from transformers import PreTrainedModel
 from trl.models.utils import unwrap_model_for_generation
 
 from milegpo_algo.rollout.collect import Episode, Pool, assign, check_some_ran, play
-from milegpo_algo.rollout.generator import Generator, Sample
-from milegpo_algo.rollout.hf_backend import ChatCodec, HFGenerator
+from milegpo_algo.rollout.generator import Codec, Generator, Sample
 from milegpo_algo.rollout.metrics import TimedCodec, TimedGenerator, TimedPool
 from milegpo_algo.rollout.probe import check_follows, last_trainable, probe
 from milegpo_algo.rollout.schedule import TaskSchedule
+from milegpo_algo.rollout.vision import generator_of
 from milegpo_algo.rollout.vllm_backend import Sampling, VLLMEngine
 from milegpo_algo.trainer.clock import Clock
 
@@ -31,7 +31,7 @@ class Playing(Clock):
     """
 
     pool: Pool
-    codec: ChatCodec
+    codec: Codec
     schedule: TaskSchedule
     engine: VLLMEngine | None
     played: list[Episode]
@@ -126,8 +126,9 @@ class Playing(Clock):
                 yield generator
             return
         with self._policy() as policy:
-            yield HFGenerator(
+            yield generator_of(
                 policy,
+                self.vision,
                 end_ids=self.eos_token_ids,
                 max_new_tokens=self.max_completion_length,
                 temperature=temperature,
@@ -140,6 +141,7 @@ class Playing(Clock):
             max_new_tokens=longest,
             temperature=temperature,
             seeded=self.args.vllm_seeded,
+            never=() if self.vision is None else self.vision.never_sampled,
         )
 
     def _check_engine(self, engine: VLLMEngine) -> None:
