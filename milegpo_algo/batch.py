@@ -19,10 +19,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from milegpo_algo.rollout.generator import Image
-
 Tokens = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Image = NDArray[np.uint8]
 
 _LOWEST = -20.0  # log-ratio of reference to sampling policy, below which nothing is told apart
 
