@@ -45,3 +45,8 @@ def read_action(action: str) -> Move | None:
 def click(target: str) -> str:
     """Write the action that clicks a target."""
     return f"click[{target}]"
+
+
+def can_be_named(target: str) -> bool:
+    """Whether an action can name a target: not one with an opening bracket or a line break."""
+    return target != "" and "[" not in target and "\n" not in target

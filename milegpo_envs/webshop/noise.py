@@ -16,8 +16,8 @@ from gymnasium.utils import RecordConstructorArgs
 
 from milegpo_envs.errors import unknown_name
 from milegpo_envs.webshop.actions import Click, click, read_action
+from milegpo_envs.webshop.base_env import ShopEnv
 from milegpo_envs.webshop.render import SEPARATOR
-from milegpo_envs.webshop.text_env import WebShopEnv
 
 ADVERTISEMENTS = tuple(
     f"Sponsored: {line}"
@@ -90,7 +90,7 @@ class Advertised(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
         )
         gym.Wrapper.__init__(self, env)
         base = env.unwrapped
-        if not isinstance(base, WebShopEnv):
+        if not isinstance(base, ShopEnv):
             raise TypeError(f"Advertised needs a WebShop environment, not {base}.")
         if base.observation_mode not in _INSERT:
             raise unknown_name("observation to advertise in", base.observation_mode, _INSERT)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from milegpo_envs.webshop.actions import Click, Search, read_action
+from milegpo_envs.webshop.actions import Click, Search, can_be_named, click, read_action
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,8 @@ def test_reading_is_the_pattern_of_the_official_engine(parts):
 
 def test_brackets_without_end_are_read_in_linear_time():
     assert read_action("[" * 1_000_000) is None
+
+
+def test_a_target_can_be_named_if_its_click_is_read_back():
+    for target in ("navy blue", "a]b", "x", "", "size [us] 8", "two\nlines", "[x"):
+        assert can_be_named(target) is (read_action(click(target)) == Click(target)), target
