@@ -1,11 +1,7 @@
 """From result rows to the lines of a table; rows that do not match are refused.
 
-The interval of a line is the stratified bootstrap of rliable (arXiv:2108.13264, section 4): a
-matrix of runs x games, each entry a game's success averaged over the evaluation seeds. For each
-game on its own, as many runs as there are are drawn with replacement; the mean of all entries is
-taken; the 2.5 and 97.5 percentiles of 5,000 such means are reported. Games are not resampled: the
-interval speaks of this panel and of other training seeds. The runs of the warm start, which is one
-model, are its evaluation seeds.
+The interval of a line is that of ``estimates.interval``. The runs of the warm start, which is one
+model, are its evaluation seeds, and so are those of an agent that is not trained.
 """
 
 from __future__ import annotations
@@ -19,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.estimates import interval
 from baselines.evaluation import Played
 
-RESAMPLES = 5000
 WARM_START = "warm start"
 SHARED = (
     "panel",
@@ -188,23 +184,6 @@ def lines(rows: Sequence[Row]) -> list[Line]:
             for cells in [[row for row in rows if row.estimator == name]]
         ),
     ]
-
-
-def interval(scores: NDArray[np.float64]) -> tuple[float, float] | None:
-    """Return the 95 % interval of the mean of scores (runs, games); None for a single run.
-
-    What rliable's ``get_interval_estimates`` computes with ``aggregate_mean``; that one draws from
-    numpy's global generator whatever ``random_state`` it is given, so it cannot be reproduced.
-    """
-    runs, games = scores.shape
-    if runs < 2:
-        return None
-    rng = np.random.default_rng(0)
-    means = np.empty(RESAMPLES)
-    for at in range(RESAMPLES):
-        means[at] = scores[rng.integers(runs, size=(runs, games)), np.arange(games)].mean()
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def position(bounds: tuple[float, float] | None, start: float | None) -> str:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from statistics import fmean
+from statistics import fmean, pstdev
 
+import numpy as np
+
+from baselines.estimates import interval
 from milegpo_algo.rollout.collect import Episode, Pool, assign, check_some_ran, play_policy
 from milegpo_algo.rollout.generator import Codec, Generator
 from milegpo_algo.rollout.policy import Policy, TokenPolicy
@@ -112,22 +115,51 @@ def evaluate_policy(
 
 
 def summary(played: Sequence[Played]) -> dict[str, object]:
-    """Return the part of a result row that describes an evaluation, ready for JSON."""
+    """Return the part of a result row that describes an evaluation, ready for JSON.
+
+    Deviations are population standard deviations over the evaluation seeds, as the papers report
+    them. The interval's runs are the evaluation seeds too; see ``estimates``.
+    """
     kinds = sorted({episode.task_type for episode in played} - {""})
+    own = {kind: [e for e in played if e.task_type == kind] for kind in kinds}
     return {
-        "success": fmean(episode.success for episode in played),
-        "score": fmean(episode.score for episode in played),
-        "success_by": {
-            kind: fmean(e.success for e in played if e.task_type == kind) for kind in kinds
-        },
-        "steps": fmean(episode.steps for episode in played),
-        "format_valid": fmean(episode.format_valid for episode in played),
-        "action_valid": fmean(episode.action_valid for episode in played),
+        **_means(played),
+        "success_by_seed": {str(s): fmean(e.success for e in e_) for s, e_ in _by_seed(played)},
+        "success_interval": _interval(played),
+        "success_by": {kind: fmean(e.success for e in own[kind]) for kind in kinds},
+        "by_type": {kind: {"episodes": len(own[kind]), **_means(own[kind])} for kind in kinds},
         "stops": {
             stop: sum(e.stop == stop for e in played) for stop in sorted({e.stop for e in played})
         },
         "episodes": [asdict(episode) for episode in played],
     }
+
+
+def _means(played: Sequence[Played]) -> dict[str, float]:
+    seeds = [own for _, own in _by_seed(played)]
+    return {
+        "success": fmean(episode.success for episode in played),
+        "success_std": pstdev(fmean(e.success for e in own) for own in seeds),
+        "score": fmean(episode.score for episode in played),
+        "score_std": pstdev(fmean(e.score for e in own) for own in seeds),
+        "steps": fmean(episode.steps for episode in played),
+        "format_valid": fmean(episode.format_valid for episode in played),
+        "action_valid": fmean(episode.action_valid for episode in played),
+    }
+
+
+def _by_seed(played: Sequence[Played]) -> list[tuple[int, list[Played]]]:
+    seeds = sorted({episode.seed for episode in played})
+    return [(seed, [e for e in played if e.seed == seed]) for seed in seeds]
+
+
+def _interval(played: Sequence[Played]) -> list[float] | None:
+    rows = [
+        [float(e.success) for e in sorted(own, key=lambda e: e.task_id)]
+        for _, own in _by_seed(played)
+    ]
+    found = interval(np.array(rows))
+    return None if found is None else list(found)
 
 
 def played_of(episode: Episode, seed: int) -> Played:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from baselines.comparison import RESAMPLES, WARM_START, Line, Row
+from baselines.comparison import WARM_START, Line, Row
+from baselines.estimates import RESAMPLES
 
 _POSITIONS = {"no": "no: interval includes the warm start"}
 

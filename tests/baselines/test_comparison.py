@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from baselines.comparison import MixedRows, Row, check_rows, interval, lines, position, read_row
+from baselines.comparison import MixedRows, Row, check_rows, lines, position, read_row
+from baselines.estimates import interval
 from tests.baselines.toy_rows import logged, row
 
 WARM = row(None, None, [[0, 0], [1, 0]])
