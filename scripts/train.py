@@ -42,6 +42,7 @@ from trl import TrlParser
 import baselines
 from baselines.environments import Place, Workers, read_settings
 from baselines.evaluation import evaluate, summary
+from baselines.models import end_ids
 from baselines.runs import Progress, settings_hash, versions, weights_hash, write_json
 from baselines.warm_start import WarmStart, warm_start
 from milegpo_algo.config import MultiTurnConfig
@@ -260,7 +261,7 @@ def _run(
     played = evaluate(
         eval_pool,
         _policy(model, tokenizer, config),
-        ChatCodec(tokenizer),
+        ChatCodec(tokenizer, config.chat_template_kwargs),
         panel,
         seeds=options.eval_seeds,
         max_prompt_tokens=config.max_prompt_tokens,
@@ -351,7 +352,7 @@ def _policy(
 ) -> HFGenerator:
     return HFGenerator(
         model,
-        end_ids=[tokenizer.eos_token_id],
+        end_ids=end_ids(model, tokenizer),
         max_new_tokens=config.max_completion_length,
         temperature=config.eval_temperature,
     )
