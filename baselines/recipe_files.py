@@ -47,7 +47,8 @@ class Plan:
     """What a recipe file asks for.
 
     environments: options by name; the name is "" where the file names none.
-    methods: options by environment and method, ``estimator`` always among them.
+    methods: options by environment and method; where the file names methods, their estimators are
+        among them.
     declared: whether the file names methods; where it does not, a method is an estimator.
     """
 
