@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from milegpo_algo.rollout.episode import Episode, StepRecord
+from milegpo_algo.rollout.generator import Image
 
 Decode = Callable[[Sequence[int]], str]
 
@@ -21,7 +23,8 @@ class TrajectoryFolder:
     A line has `iteration`, the episode's `task_id, trajectory_id, success, score, stop, extras` and
     `steps`, each with everything of its `StepRecord`, the prompt as text, and its advantage. Ids of
     tokens are written exactly; a log-prob that is not known is null. A file appears whole or not at
-    all, and replaces one of the same iteration.
+    all, and replaces one of the same iteration. A step that saw images has their names, `images`,
+    PNG files in the folder of that name, one for each different image.
 
     Attributes:
         folder: made when first written to.
@@ -91,11 +94,26 @@ class TrajectoryFolder:
             "completion_tokens": step.completion_tokens,
             "logprob": math.fsum(known) if step.logprobs is not None else None,
         }
+        if step.images:
+            line["images"] = [self._save(image) for image in step.images]
         if self.with_ids:
             line["prompt_ids"] = list(step.prompt_ids)
             line["completion_ids"] = list(step.completion_ids)
             line["logprobs"] = None if step.logprobs is None else [*map(_finite, step.logprobs)]
         return line
+
+    def _save(self, image: Image) -> str:
+        from PIL.Image import fromarray  # there with any processor of images
+
+        content = f"{image.shape}".encode() + image.tobytes()
+        name = f"images/{hashlib.blake2b(content, digest_size=8).hexdigest()}.png"
+        path = self.folder / name
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            temporary = path.with_suffix(".tmp")
+            fromarray(image).save(temporary, format="png")
+            temporary.replace(path)
+        return name
 
 
 def _finite(value: object) -> object:

@@ -19,6 +19,8 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import disable_gradient_checkpointing, unwrap_model_for_generation
 from trl.trainer.utils import use_adapter
 
+from milegpo_algo.trainer.clock import IMAGE_COLUMNS
+
 
 def parameters(function: Callable[..., object]) -> list[str]:
     return list(inspect.signature(inspect.unwrap(function)).parameters)
@@ -84,6 +86,7 @@ def test_a_signature_is_as_it_was(function, expected):
                 "logits_to_keep",
                 "compute_entropy",
                 "compute_aux_loss",
+                *IMAGE_COLUMNS,
             },
         ),
         (
@@ -114,6 +117,7 @@ def test_an_argument_still_exists(function, expected):
         "old_per_token_logps",
         "ref_per_token_logps",
         "num_items_in_batch",
+        *IMAGE_COLUMNS,
     ],
 )
 def test_the_loss_reads_its_inputs_under_the_same_keys(key):
@@ -146,6 +150,39 @@ def test_the_loss_reads_its_inputs_under_the_same_keys(key):
 )
 def test_the_loss_still_computes(line):
     assert line in source(GRPOTrainer._compute_loss)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # images of a batch are cut by a list of counts, patches by the grids of images
+        "cum_imgs = torch.tensor([0] + num_images).cumsum(0)",
+        "rows_per_image = image_grid_thw.prod(dim=-1)",
+        "elif pixel_values is not None and pixel_values.size(0) == sum(num_images):",
+        'model_inputs["mm_token_type_ids"] = mm_token_type_ids[start:end]',
+    ],
+)
+def test_log_probs_still_cut_images_by_rows(line):
+    assert line in source(GRPOTrainer._get_per_token_logps_and_entropies)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self._tokenizer = processing_class.tokenizer",
+        "processing_class = AutoProcessor.from_pretrained(",
+    ],
+)
+def test_a_processor_is_still_taken_for_a_tokenizer(line):
+    assert line in source(GRPOTrainer.__init__)
+
+
+def test_what_processors_and_generate_are_asked_for_still_exists():
+    processor = transformers.ProcessorMixin
+    assert {"image_token_ids", "video_token_ids", "audio_token_ids"} <= set(dir(processor))
+    assert {"model_input_names", "apply_chat_template"} <= set(dir(processor))
+    generate = transformers.generation.utils.GenerationMixin.generate
+    assert {"inputs", "generation_config", "logits_processor"} <= set(parameters(generate))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 import json
 from dataclasses import replace
 
+import numpy as np
+from PIL import Image
+
 from milegpo_algo.rollout.collect import assign, play
 from milegpo_algo.rollout.trajectories import TrajectoryFolder
 from tests.milegpo_algo.rollout.fakes import ByteCodec, CountingPool, Parrot
@@ -53,3 +56,16 @@ def test_an_iteration_written_again_replaces_itself(tmp_path):
     folder.write(1, EPISODES[:1])
     assert [file.name for file in tmp_path.iterdir()] == ["iteration-000001.jsonl"]
     assert len(lines(folder.write(1, EPISODES[:1]))) == 1
+
+
+def test_images_are_written_once_each_and_read_back(tmp_path):
+    one, two = (np.random.default_rng(i).integers(0, 256, (9, 7, 3), np.uint8) for i in range(2))
+    first, second = EPISODES[0].steps
+    steps = (replace(first, images=(one, two)), replace(second, images=(one,)))
+    path = TrajectoryFolder(tmp_path, CODEC.decode).write(0, [replace(EPISODES[0], steps=steps)])
+    [line] = lines(path)
+    names = [step["images"] for step in line["steps"]]
+    assert names[1] == names[0][:1]
+    assert len(list((tmp_path / "images").iterdir())) == 2
+    for name, image in zip(names[0], (one, two), strict=True):
+        np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / name)), image)

@@ -101,6 +101,38 @@ def test_a_row_s_reply_depends_on_its_prompt_and_key_alone(engine):
         assert generator.generate(PROMPTS, KEYS)[1] == generator.generate(PROMPTS[1:2], [7])[0]
 
 
+def test_a_colocated_engine_is_shown_the_images_of_each_row(folder, monkeypatch):
+    engine = VLLMEngine(generation_of(model_of(folder)))
+    asked = []
+    answer = engine.generation.llm.generate
+
+    def watched(prompts, sampling_params, use_tqdm):
+        asked.extend(zip(prompts, sampling_params, strict=True))
+        return answer(prompts, sampling_params, use_tqdm)
+
+    monkeypatch.setattr(engine.generation.llm, "generate", watched)
+    one = np.random.default_rng(0).integers(0, 256, (4, 6, 3), np.uint8)
+    two = np.zeros((2, 2, 3), np.uint8)
+    with engine.rollout(0, Sampling(MANY_ENDS, 8, never=(5, 6))) as generator:
+        generator.generate(PROMPTS[:3], KEYS[:3], [[one], [], [two, one]])
+        generator.generate(PROMPTS[:1], KEYS[:1])
+    shown = [prompt.get("multi_modal_data", {}).get("image", []) for prompt, _ in asked]
+    assert [len(images) for images in shown] == [1, 0, 2, 0]
+    np.testing.assert_array_equal(np.asarray(shown[0][0]), one)
+    np.testing.assert_array_equal(np.asarray(shown[2][0]), two)
+    assert [prompt["prompt_token_ids"] for prompt, _ in asked[:3]] == [list(p) for p in PROMPTS[:3]]
+    assert all(own.logit_bias == {5: -100.0, 6: -100.0} for _, own in asked)
+
+
+def test_a_server_is_not_sent_images(folder, server):
+    engine = VLLMEngine(generation_of(model_of(folder), server))
+    with (
+        pytest.raises(ValueError, match="colocate"),
+        engine.rollout(0, SAMPLING) as generator,
+    ):
+        generator.generate(PROMPTS[:1], KEYS[:1], [[np.zeros((2, 2, 3), np.uint8)]])
+
+
 def test_weights_go_to_a_server_once_a_version(folder, server):
     engine = VLLMEngine(generation_of(model_of(folder), server))
     for version in (0, 0, 1):
