@@ -12,6 +12,7 @@ its kin), and images, for which see `vision`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,6 +61,7 @@ class ChatCodec:
             )
         self.tokenizer = tokenizer
         self.template_settings = dict(template_settings or {})
+        check_template(str(tokenizer.chat_template), self.template_settings)
         self._ids_of = lru_cache(cache_size)(self._never_empty)
         self._by_words = WordTokeniser(self._tokenise)
 
@@ -87,6 +89,20 @@ class ChatCodec:
 
     def _tokenise(self, text: str) -> list[int]:
         return cast("list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def check_template(template: str, settings: Mapping[str, object]) -> None:
+    """Refuse settings that a chat template never reads, so that a misspelt one is not ignored.
+
+    Raises:
+        ValueError: naming them.
+    """
+    unread = [name for name in settings if not re.search(rf"\b{re.escape(name)}\b", template)]
+    if unread:
+        raise ValueError(
+            f"chat_template_kwargs: the model's chat template does not read {', '.join(unread)}. "
+            "Leave out what it does not know; Qwen3's takes enable_thinking, Qwen2.5's nothing."
+        )
 
 
 @dataclass

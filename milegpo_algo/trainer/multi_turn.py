@@ -256,6 +256,7 @@ class MultiTurnTrainer(Updates):
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: object) -> None:
         super()._save_checkpoint(model, trial)
+        self.accelerator.wait_for_everyone()  # others write their random numbers and shards
         if self.args.should_save:
             checkpoint = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
             self._save_critic(checkpoint)

@@ -7,6 +7,7 @@ import math
 import os
 import signal
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from peft import LoraConfig
 from transformers import AutoModelForCausalLM, TrainerCallback
 
 from milegpo_algo.batch import Row, Share, collate, truncated_importance
+from milegpo_algo.rollout.hf_backend import uniforms
+from milegpo_algo.rollout.probe import EngineStale
 from milegpo_algo.rollout.schedule import TaskSchedule
 from milegpo_algo.trainer.resume import MARKER, Progress, last_checkpoint
 from milegpo_algo.trainer.sampling import degenerate
@@ -381,3 +384,72 @@ def test_a_server_samples_and_follows_the_weights(folder, tmp_path, lora):
         assert record["sampling_gap/max"] < 1e-3
         assert record["importance/mean"] == pytest.approx(1.0, abs=1e-3)
         assert record["unknown_logprobs"] == 0
+
+
+@pytest.mark.parametrize("sleeps", [False, True])
+def test_a_colocated_engine_samples_and_follows_the_weights(folder, tmp_path, sleeps):
+    colocated = {"use_vllm": True, "vllm_mode": "colocate", "vllm_enable_sleep_mode": sleeps}
+    with installed():
+        trainer = build(folder, tmp_path, max_steps=2, vllm_max_model_length=512, **colocated)
+        trainer.train()
+        log = trainer.vllm_generation.llm.log
+    for record in lines(tmp_path / "metrics.jsonl"):
+        assert record["sampling_gap/max"] < 1e-3
+        assert record["unknown_logprobs"] == 0
+    # three looks of the probe, then a rollout for each iteration: weights once each
+    sent = [entry for i, entry in enumerate(log) if entry == "weights" != log[i - 1]]
+    assert len(sent) == 3 + 2
+    assert ("sleep" in log) == sleeps
+
+
+def test_an_engine_that_never_sees_the_weights_ends_the_run_before_its_first_rollout(
+    folder, tmp_path
+):
+    colocated = {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 512}
+    with installed():
+        trainer = build(
+            folder,
+            tmp_path,
+            peft_config=LoraConfig(target_modules=["q_proj", "up_proj"], r=4),
+            **colocated,
+        )
+        trainer.vllm_generation.sync_weights = lambda: None
+        with pytest.raises(EngineStale, match="did not change"):
+            trainer.train()
+    assert trainer.episodes == []
+
+
+def test_an_engine_too_small_for_the_longest_row_is_refused_before_the_run(folder, tmp_path):
+    colocated = {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 128}
+    with installed():
+        trainer = build(folder, tmp_path, **colocated)
+        with pytest.raises(ValueError, match="max_prompt_tokens"):
+            trainer.train()
+
+
+def test_a_server_gives_the_episodes_that_transformers_gives(folder, tmp_path):
+    """Iteration 1, replies to the same prompts and seeds: the probe left every weight as it was."""
+    with installed():
+        server = Server(Engine.load(folder))
+        try:
+            url = server.url
+            served = build(
+                folder,
+                tmp_path / "vllm",
+                use_vllm=True,
+                vllm_mode="server",
+                vllm_server_base_url=url,
+            )
+            served.train()
+        finally:
+            server.close()
+    own = build(folder, tmp_path / "own", generation_rows=1)
+    with patch("milegpo_algo.rollout.hf_backend.uniforms", _halved(uniforms)):
+        own.train()
+    ids = [[[s.completion_ids for s in e.steps] for e in t.episodes[0]] for t in (served, own)]
+    assert ids[0] == ids[1]
+
+
+def _halved(draw):
+    """Random numbers of the seeds that a server is sent: keys without their lowest bit."""
+    return lambda keys, position: draw(keys >> np.uint64(1), position)

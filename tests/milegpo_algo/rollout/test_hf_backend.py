@@ -169,3 +169,8 @@ def test_a_tokenizer_without_chat_template_is_refused():
     tokenizer.chat_template = None
     with pytest.raises(ValueError, match="no chat template"):
         ChatCodec(tokenizer)
+
+
+def test_a_setting_that_the_template_never_reads_is_refused_by_name():
+    with pytest.raises(ValueError, match="does not read enable_thinkin"):
+        ChatCodec(tiny_tokenizer(), {"enable_thinkin": False})
