@@ -37,6 +37,7 @@ ENTRY_POINTS: dict[str, tuple[str, int]] = {
     "milegpo/ALFWorld-v0": ("milegpo_envs.alfworld.env:ALFWorldEnv", 50),
     "milegpo/Sokoban-v0": ("milegpo_envs.sokoban.env:SokobanEnv", 15),
     "milegpo/WebShop-v0": ("milegpo_envs.webshop.text_env:WebShopEnv", 15),
+    "milegpo/WebShopBrowser-v0": ("milegpo_envs.webshop.browser_env:WebShopBrowserEnv", 15),
 }
 """Registered id -> (entry point, steps until truncation)."""
 

@@ -139,5 +139,5 @@ def _named(task: str, group: str, values: Sequence[str]) -> str | None:
     return None
 
 
-EXPERTS = {"milegpo/WebShop-v0": ReadingExpert}
+EXPERTS = dict.fromkeys(("milegpo/WebShop-v0", "milegpo/WebShopBrowser-v0"), ReadingExpert)
 """Environment id -> expert to imitate."""

@@ -121,11 +121,12 @@ class SearchIndex:
 
     def place(self, term: str) -> int | None:
         """Where a term is in the vocabulary, None if no product has it; remembered."""
-        if term not in self._places:
-            if len(self._places) >= _REMEMBERED:
-                self._places.clear()
-            self._places[term] = self._look_up(term)
-        return self._places[term]
+        if term in self._places:
+            return self._places[term]
+        if len(self._places) >= _REMEMBERED:
+            self._places.clear()
+        place = self._places[term] = self._look_up(term)
+        return place
 
     def _look_up(self, term: str) -> int | None:
         wanted = term.encode("utf-8", "surrogatepass")
