@@ -17,13 +17,28 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoProcessor,
+    AutoTokenizer,
+    PreTrainedModel,
+    ProcessorMixin,
+)
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from baselines.runs import weights_hash
 from milegpo_algo.rollout.generator import ChatGenerator
-from milegpo_algo.rollout.hf_backend import ChatCodec, HFGenerator
 from milegpo_algo.rollout.policy import ChatPolicy, LocalChat, Policy, TokenPolicy
+from milegpo_algo.rollout.vision import (
+    Processing,
+    codec_of,
+    generator_of,
+    reads_images,
+    tokenizer_of,
+    vision_of,
+)
 
 PACKAGED = "packaged"
 CHARACTERS_A_TOKEN = 4
@@ -65,15 +80,16 @@ def local_player(
         PackageMissing: the packaged model is asked for and its package is not there.
     """
     path = str(packaged_model()) if name == PACKAGED else name
-    tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
-    model = AutoModelForCausalLM.from_pretrained(path).eval()
-    generator = HFGenerator(
+    processing = load_processing(path)
+    model = load_model(path).eval()
+    generator = generator_of(
         model,
-        end_ids=end_ids(model, tokenizer),
+        vision_of(processing),
+        end_ids=end_ids(model, tokenizer_of(processing)),
         max_new_tokens=max_completion_length,
         temperature=temperature,
     )
-    codec = ChatCodec(tokenizer)
+    codec = codec_of(processing)
     folder = Path(path)
     return Player(
         TokenPolicy(generator, codec, max_prompt_tokens),
@@ -82,6 +98,34 @@ def local_player(
         name,
         weights_hash(folder) if folder.is_dir() else name,
     )
+
+
+def load_processing(path: str) -> Processing:
+    """Load what a model is fed with: its tokenizer, or the processor of one that reads images.
+
+    Raises:
+        PackageMissing: the processor needs torchvision or pillow.
+    """
+    if not reads_images(AutoConfig.from_pretrained(path)):
+        return AutoTokenizer.from_pretrained(path, padding_side="left")
+    try:
+        processor: ProcessorMixin = AutoProcessor.from_pretrained(path, padding_side="left")
+    except ImportError as error:
+        raise PackageMissing(
+            f"The processor of {path} needs a package: {error}. Install: pip install "
+            "'milegpo[vision]', with the torchvision that belongs to your torch."
+        ) from error
+    return processor
+
+
+def load_model(path: str) -> PreTrainedModel:
+    """Load a causal language model, or one that reads images too."""
+    auto = (
+        AutoModelForImageTextToText
+        if reads_images(AutoConfig.from_pretrained(path))
+        else AutoModelForCausalLM
+    )
+    return auto.from_pretrained(path)
 
 
 def endpoint_player(

@@ -28,10 +28,7 @@ from typing import TYPE_CHECKING, cast
 
 from accelerate import PartialState
 from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
     PreTrainedModel,
-    PreTrainedTokenizerBase,
     TrainerCallback,
     TrainerControl,
     TrainerState,
@@ -42,13 +39,20 @@ from trl import TrlParser
 from baselines.costs import read_costs
 from baselines.environments import Place
 from baselines.evaluation import Played, evaluate, summary
-from baselines.models import end_ids
+from baselines.models import end_ids, load_model, load_processing
 from baselines.result_rows import engine, evaluated
 from baselines.runs import RESULT, Progress, settings_hash, weights_hash, write_json
 from baselines.train_options import Asked, TrainOptions, read_options
 from baselines.warm_start import WarmStart, warm_start
 from milegpo_algo.config import MultiTurnConfig
-from milegpo_algo.rollout.hf_backend import ChatCodec, HFGenerator
+from milegpo_algo.rollout.generator import Generator
+from milegpo_algo.rollout.vision import (
+    Processing,
+    codec_of,
+    generator_of,
+    tokenizer_of,
+    vision_of,
+)
 from milegpo_algo.trainer import MultiTurnTrainer
 from milegpo_algo.trainer.resume import last_checkpoint
 from milegpo_envs.errors import EnvError
@@ -112,20 +116,20 @@ def _run(asked: Asked, place: Place, panel: Panel, train_panel: Panel) -> None:
     progress = Progress(folder)
     with PartialState().main_process_first():
         start_from = options.model or _warm_start(options, place, progress)
-    tokenizer = AutoTokenizer.from_pretrained(start_from, padding_side="left")
+    processing = load_processing(start_from)
     start_hash = weights_hash(Path(start_from)) if Path(start_from).is_dir() else start_from
     if options.warm_start_only:
-        model = AutoModelForCausalLM.from_pretrained(start_from).eval()
+        model = load_model(start_from).eval()
         row: dict[str, object] = {
             **{"method": None, "estimator": None, "settings": {}, "seed": None},
             **{"rows_trained": 0, "iterations": 0, "checkpoint_rule": "last"},
             **{"trained_hash": start_hash, "counts": {}},
         }
     else:
-        model, row = _trained(asked, place, train_panel, panel, start_from, tokenizer, resume)
+        model, row = _trained(asked, place, train_panel, panel, start_from, processing, resume)
     if not PartialState().is_main_process:
         return
-    played = _played(asked, place, options.eval_split, panel, model, tokenizer, progress)
+    played = _played(asked, place, options.eval_split, panel, model, processing, progress)
     result = {
         **row,
         "convention": config.convention,
@@ -137,7 +141,7 @@ def _run(asked: Asked, place: Place, panel: Panel, train_panel: Panel) -> None:
             temperature=config.eval_temperature,
             max_completion_length=config.max_completion_length,
         ),
-        **_in_distribution(asked, place, model, tokenizer, progress),
+        **_in_distribution(asked, place, model, processing, progress),
         "train_panel": {**train_panel.describe(), "data": train_panel.data},
         "model": start_from,
         "model_hash": start_hash,
@@ -161,7 +165,7 @@ def _trained(
     train_panel: Panel,
     panel: Panel,
     start_from: str,
-    tokenizer: PreTrainedTokenizerBase,
+    processing: Processing,
     resume: str | None,
 ) -> tuple[PreTrainedModel, dict[str, object]]:
     """Train; return the policy, and what a result row says of the training."""
@@ -182,14 +186,14 @@ def _trained(
         train_panel.task_ids,
         validated.task_ids,
         validation_pool,
-        tokenizer,
+        processing,
         callbacks=[_Report(Progress(folder))],
         peft_config=_adapter(options.lora_rank),
     )
     trainer.train(resume_from_checkpoint=resume)
     if trainer.stop_request.signal is not None:
         sys.exit(128 + trainer.stop_request.signal)
-    model = _save(trainer, tokenizer, folder / "model")
+    model = _save(trainer, processing, folder / "model")
     validation_pool.close()
     pool.close()
     rule = "last"
@@ -220,15 +224,15 @@ def _played(
     split: str,
     panel: Panel,
     model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    processing: Processing,
     progress: Progress,
 ) -> list[Played]:
     pool = place.pool(split, min(len(panel.task_ids), _EVALUATION_SLOTS))
     try:
         return evaluate(
             pool,
-            _policy(model, tokenizer, asked.config),
-            ChatCodec(tokenizer, asked.config.chat_template_kwargs),
+            _policy(model, processing, asked.config),
+            codec_of(processing, asked.config.chat_template_kwargs),
             panel,
             seeds=asked.options.eval_seeds,
             max_prompt_tokens=asked.config.max_prompt_tokens,
@@ -242,7 +246,7 @@ def _in_distribution(
     asked: Asked,
     place: Place,
     model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    processing: Processing,
     progress: Progress,
 ) -> dict[str, object]:
     """Evaluate on tasks like those of training, if asked to."""
@@ -250,7 +254,7 @@ def _in_distribution(
     if split is None:
         return {}
     panel = place.panel(split, asked.options.id_size)
-    played = _played(asked, place, split, panel, model, tokenizer, progress)
+    played = _played(asked, place, split, panel, model, processing, progress)
     about = {"panel": {**panel.describe(), "data": panel.data}}
     return {"in_distribution": {**about, **summary(played)}}
 
@@ -290,17 +294,15 @@ def _adapter(rank: int) -> PeftConfig | None:
     return LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear")
 
 
-def _save(
-    trainer: MultiTurnTrainer, tokenizer: PreTrainedTokenizerBase, folder: Path
-) -> PreTrainedModel:
+def _save(trainer: MultiTurnTrainer, processing: Processing, folder: Path) -> PreTrainedModel:
     """Save the policy, an adapter merged into it, and return it whole."""
     trainer.save_model(str(folder))
     model: PreTrainedModel = trainer.accelerator.unwrap_model(trainer.model)
     if not trainer.accelerator.is_main_process:
         return model
-    tokenizer.save_pretrained(folder)
+    processing.save_pretrained(folder)
     if trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:  # in parts; the folder is whole
-        model = AutoModelForCausalLM.from_pretrained(folder).to(trainer.accelerator.device)
+        model = load_model(str(folder)).to(trainer.accelerator.device)
     elif hasattr(model, "peft_config"):
         merge = cast("Callable[[], PreTrainedModel]", model.merge_and_unload)
         model = merge()
@@ -311,12 +313,11 @@ def _save(
     return model
 
 
-def _policy(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, config: MultiTurnConfig
-) -> HFGenerator:
-    return HFGenerator(
+def _policy(model: PreTrainedModel, processing: Processing, config: MultiTurnConfig) -> Generator:
+    return generator_of(
         model,
-        end_ids=end_ids(model, tokenizer),
+        vision_of(processing),
+        end_ids=end_ids(model, tokenizer_of(processing)),
         max_new_tokens=config.max_completion_length,
         temperature=config.eval_temperature,
     )

@@ -34,6 +34,11 @@ class Values(LogProbs):
         if self.args.fp16:
             raise ValueError("A critic is trained in bf16 or float32: set fp16 to False.")
         policy = self.accelerator.unwrap_model(self.model)
+        if self.vision is not None and self.args.critic != "shared":
+            raise ValueError(
+                "A separate critic reads text only: set critic='shared', a value head on the "
+                "vision-language model's trunk."
+            )
         if self.args.critic == "shared":
             base = policy.get_base_model() if hasattr(policy, "peft_config") else policy
             base.get_decoder().register_forward_hook(self._keep_states)
