@@ -19,17 +19,12 @@ from baselines.estimates import interval
 from baselines.evaluation import Played
 
 WARM_START = "warm start"
-SHARED = (
-    "panel",
-    "eval_seeds",
-    "model_hash",
-    "recipe_hash",
-    "convention",
-    "versions",
-    "env_id",
-    "env_settings",
-)
-"""What rows of one table have in common."""
+SHARED = ("panel", "eval_seeds", "versions", "env_id", "env_settings", "protocol", "sources")
+"""What all rows of one table have in common."""
+OF_MODELS = ("model_hash", "recipe_hash", "convention")
+"""What those have in common that say it: a scripted agent has no model, and nobody trained it."""
+OF_TRAINED = ("checkpoint_rule",)
+"""What those have in common that were trained."""
 
 
 class MixedRows(ValueError):
@@ -38,9 +33,9 @@ class MixedRows(ValueError):
 
 @dataclass(frozen=True)
 class Row:
-    """A result row: one trained policy, or the warm start (estimator and seed None), evaluated.
+    """A result row: one policy or agent, evaluated; see ``runs`` for its keys.
 
-    panel: its name, hash and size. logged: everything that ``scripts.train`` wrote.
+    The warm start has neither estimator nor agent. logged: everything that was written.
     """
 
     estimator: str | None
@@ -49,11 +44,11 @@ class Row:
     env_settings: Mapping[str, object]
     panel: Mapping[str, object]
     eval_seeds: tuple[int, ...]
-    model: str
-    model_hash: str
-    recipe_hash: str
-    convention: str
-    checkpoint_rule: str
+    model: str | None
+    model_hash: str | None
+    recipe_hash: str | None
+    convention: str | None
+    checkpoint_rule: str | None
     versions: Mapping[str, str]
     iterations: int
     rows_trained: int
@@ -61,7 +56,7 @@ class Row:
     score: float
     success_by: Mapping[str, float]
     episodes: tuple[Played, ...]
-    logged: Mapping[str, object] = field(repr=False, compare=False)
+    logged: Mapping[str, Any] = field(repr=False, compare=False)  # Any: parsed JSON
 
     @classmethod
     def of(cls, logged: Mapping[str, Any]) -> Row:  # Any: parsed JSON
@@ -76,6 +71,11 @@ class Row:
         row = cls(
             **{
                 **{name: logged[name] for name in names},
+                # Earlier rows said beside the panel whose its games are.
+                "panel": {
+                    **({"data": logged["data"]} if "data" in logged else {}),
+                    **logged["panel"],
+                },
                 "eval_seeds": tuple(logged["eval_seeds"]),
                 "episodes": tuple(Played(**episode) for episode in logged["episodes"]),
             },
@@ -95,12 +95,41 @@ class Row:
 
         See ``Panel.data``; "" in rows that do not say.
         """
-        return str(self.logged.get("data", self.panel.get("data", "")))
+        return str(self.panel.get("data", ""))
+
+    @property
+    def trained(self) -> bool:
+        """Whether it is of a policy that was trained here."""
+        return self.estimator is not None
+
+    @property
+    def method(self) -> str:
+        """The line of a table that it belongs to."""
+        if self.estimator is not None:
+            return str(self.logged.get("method") or self.estimator)
+        agent = self.logged.get("agent")
+        return WARM_START if agent is None else str(agent["kind"])
 
     @property
     def name(self) -> str:
-        """The cell's name: estimator and seed."""
-        return WARM_START if self.estimator is None else cell_name(self.estimator, self.seed)
+        """The cell's name: method and seed."""
+        return cell_name(self.method, self.seed) if self.trained else self.method
+
+    @property
+    def protocol(self) -> Mapping[str, object]:
+        """How the environment is played; {} in rows that do not say."""
+        return dict(self.logged.get("protocol", {}))
+
+    @property
+    def sources(self) -> str:
+        """The hash of the code that made it; "" in rows that do not say."""
+        return str(self.logged.get("code", {}).get("sources", ""))
+
+    @property
+    def in_distribution(self) -> float | None:
+        """Success on tasks like those of training, where they were played."""
+        found = self.logged.get("in_distribution")
+        return None if found is None else float(found["success"])
 
     @property
     def scores(self) -> NDArray[np.float64]:
@@ -113,6 +142,11 @@ class Row:
     def steps(self) -> float:
         """Mean length of its episodes."""
         return float(np.mean([e.steps for e in self.episodes]))
+
+
+def _data(logged: Mapping[str, Any]) -> dict[str, object]:
+    """Whose games a panel's are, in rows that say it beside the panel."""
+    return {"data": logged["data"]} if "data" in logged else {}
 
 
 @dataclass(frozen=True)
@@ -152,38 +186,59 @@ def read_row(path: Path) -> Row:
 
 
 def check_rows(rows: Sequence[Row]) -> None:
-    """Refuse rows of different panels, models, recipes, conventions or versions.
+    """Refuse rows of different panels, models, recipes, conventions, rules, code or versions.
 
     Raises:
         MixedRows: names the field and two rows that differ in it.
     """
-    for row in rows[1:]:
-        for key in SHARED:
-            one, other = getattr(row, key), getattr(rows[0], key)
+    for key in SHARED:
+        _refuse_differing(rows, key)
+    for key in OF_MODELS:
+        _refuse_differing([row for row in rows if getattr(row, key) is not None], key)
+    trained = [row for row in rows if row.trained]
+    for key in OF_TRAINED:
+        _refuse_differing(trained, key)
+    for method in dict.fromkeys(row.method for row in trained):
+        own = [row for row in trained if row.method == method]
+        for row in own[1:]:
+            one, other = row.logged.get("settings"), own[0].logged.get("settings")
             if one != other:
                 raise MixedRows(
-                    f"{row.name} and {rows[0].name} differ in {key}: {one} and {other}."
+                    f"{row.name} and {own[0].name} differ in settings: {one} and {other}."
                 )
 
 
+def _refuse_differing(rows: Sequence[Row], key: str) -> None:
+    for row in rows[1:]:
+        one, other = getattr(row, key), getattr(rows[0], key)
+        if one != other:
+            raise MixedRows(f"{row.name} and {rows[0].name} differ in {key}: {one} and {other}.")
+
+
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Summarise rows by estimator: the warm start first, then in the order in which they come.
+    """Summarise rows by method: the warm start first, then in the order in which they come.
 
     Raises:
         MixedRows: see ``check_rows``.
     """
     check_rows(rows)
-    warm = [row for row in rows if row.estimator is None]
-    names = list(dict.fromkeys(row.estimator for row in rows if row.estimator is not None))
+    warm = [row for row in rows if row.method == WARM_START]
     start = warm[0].success if warm else None
-    return [
-        *(_line(WARM_START, [row], row.scores, None) for row in warm[:1]),
-        *(
-            _line(name, cells, np.array([row.scores.mean(axis=0) for row in cells]), start)
-            for name in names
-            for cells in [[row for row in rows if row.estimator == name]]
-        ),
-    ]
+    out = [_line(WARM_START, warm[:1], warm[0].scores, None)] if warm else []
+    for name in dict.fromkeys(row.method for row in rows if row.method != WARM_START):
+        cells = [row for row in rows if row.method == name]
+        out.append(_line(name, cells, runs(cells), start))
+    return out
+
+
+def runs(cells: Sequence[Row]) -> NDArray[np.float64]:
+    """Return the scores of a method's rows: (runs, games).
+
+    A run is a training seed, and an evaluation seed of what is not trained.
+    """
+    if cells[0].trained:
+        return np.array([row.scores.mean(axis=0) for row in cells])
+    return cells[0].scores
 
 
 def position(bounds: tuple[float, float] | None, start: float | None) -> str:

@@ -26,7 +26,7 @@ def read_curve(row: Row, folder: Path) -> Curve:
 
 
 def draw_curves(rows: Sequence[Row], curves: Mapping[str, Curve], path: Path) -> None:
-    """Draw an estimator's mean over seeds, a band from its lowest to its highest seed, the start.
+    """Draw a method's mean over seeds, a band from its lowest to its highest seed, the start.
 
     Args:
         rows: finished cells and the warm start.
@@ -45,10 +45,10 @@ def draw_curves(rows: Sequence[Row], curves: Mapping[str, Curve], path: Path) ->
 
     figure = Figure(figsize=(7.5, 4.8), layout="constrained")  # draws with Agg, without a display
     axes = figure.subplots()
-    names = list(dict.fromkeys(row.estimator for row in rows if row.estimator is not None))
+    names = list(dict.fromkeys(row.method for row in rows if row.trained))
     for number, name in enumerate(names):
         colour = _COLOURS[number % len(_COLOURS)]
-        cells = [row for row in rows if row.estimator == name]
+        cells = [row for row in rows if row.trained and row.method == name]
         own = [curves[row.name] for row in cells]
         at = sorted(set.intersection(*(set(curve) for curve in own)))
         values = 100 * np.array([[curve[x] for x in at] for curve in own])  # (seeds, points)
@@ -57,7 +57,7 @@ def draw_curves(rows: Sequence[Row], curves: Mapping[str, Curve], path: Path) ->
         axes.plot(at, values.mean(0), color=colour, marker="o", markersize=4, label=label)
         axes.fill_between(at, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
     for row in rows:
-        if row.estimator is None:
+        if row.method == WARM_START:
             axes.axhline(100 * row.success, color="grey", linestyle="--", label=WARM_START)
             axes.plot([0], [100 * row.success], color="grey", marker="s", markersize=5)
     panel = rows[0].panel

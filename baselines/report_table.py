@@ -96,7 +96,8 @@ def notes(rows: Sequence[Row], planned: int, command: str) -> list[str]:
         command: that made the table.
     """
     one, panel = rows[0], rows[0].panel
-    done = sum(row.estimator is not None for row in rows)
+    done = sum(row.method != WARM_START for row in rows)
+    rule = next((row.checkpoint_rule for row in rows if row.trained), one.checkpoint_rule)
     settings = ", ".join(f"{key}={value}" for key, value in one.env_settings.items())
     seeds = ", ".join(map(str, one.eval_seeds))
     return [
@@ -105,7 +106,7 @@ def notes(rows: Sequence[Row], planned: int, command: str) -> list[str]:
         f"hash {panel['hash']}, of {one.env_id} "
         f"({settings or 'default settings'}); each game once per evaluation seed ({seeds}).",
         "Success is the environment's own criterion: mean over training seeds, games and "
-        f"evaluation seeds. Evaluated checkpoint: {one.checkpoint_rule}.",
+        f"evaluation seeds. Evaluated checkpoint: {rule}.",
         f"Interval: 95 % percentile interval of a stratified bootstrap, {RESAMPLES:,} resamples, "
         "generator seed 0. For each game on its own, runs (training seeds; of the warm start, "
         "evaluation seeds) are drawn with replacement; a game's value in a run is its mean over "

@@ -7,7 +7,9 @@
     python -m scripts.evaluate --agent expert
 
 Options are read from ``--config`` (a YAML file; the main job's by default, of which only the keys
-below count), then from the command line. Prints the row; ``--output FILE`` also appends it there.
+below count), then from the command line. Prints tables on standard error and the row on standard
+output; ``--output FILE`` also appends the row there. Of a policy in a run folder's ``model/`` the
+row tells how it was trained, and so can stand in one table with others on that panel.
 """
 
 from __future__ import annotations
@@ -15,22 +17,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
 from rich.console import Console
 from rich.progress import Progress
 from transformers import HfArgumentParser
 
-import baselines
 from baselines.agents import KINDS, SCRIPTED, Agent, run_agent
 from baselines.environments import Place, Workers, read_settings
-from baselines.evaluation import OnEpisodes, summary
+from baselines.evaluation import OnEpisodes
 from baselines.models import PackageMissing, Player, endpoint_player, local_player, nothing
-from baselines.runs import versions
+from baselines.recipe_files import MAIN_JOB, read_plan
+from baselines.result_rows import engine, evaluated
+from baselines.runs import RESULT, write_json
+from baselines.summary_table import summary_tables
 from milegpo_algo.rollout.episode import Episode
 from milegpo_algo.rollout.trajectories import TrajectoryFolder
 from milegpo_envs.errors import EnvError
@@ -38,7 +41,11 @@ from milegpo_envs.errors import EnvError
 if TYPE_CHECKING:
     from milegpo_envs.panels import Panel
 
-MAIN_JOB = Path(baselines.__file__).parent / "recipes" / "main_job.yaml"
+# What a trained policy's own row says of its training.
+_LINEAGE = (
+    *("method", "estimator", "settings", "convention", "seed", "recipe_hash", "checkpoint_rule"),
+    *("iterations", "rows_trained", "counts", "model", "model_hash", "trained_hash", "train_panel"),
+)
 
 
 @dataclass
@@ -67,6 +74,9 @@ class EvaluateOptions:
     )
     requests_per_minute: float | None = field(default=None, metadata={"help": "Rate limit."})
     config: str = field(default=str(MAIN_JOB), metadata={"help": "YAML file with defaults."})
+    environment: str | None = field(
+        default=None, metadata={"help": "Which of the environments that the file names."}
+    )
     env_id: str = field(default="milegpo/ALFWorld-v0", metadata={"help": "Registered environment."})
     env_settings: list[str] = field(
         default_factory=list, metadata={"help": "Arguments of gym.make as key=value, in YAML."}
@@ -101,6 +111,9 @@ class EvaluateOptions:
         default=None, metadata={"help": "Folder for the episodes; scripts.show reads them."}
     )
     output: str | None = field(default=None, metadata={"help": "JSONL file to append the row to."})
+    output_dir: str | None = field(
+        default=None, metadata={"help": "Run folder to write the row to, as result.json."}
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -128,10 +141,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (EnvError, PackageMissing, ValueError, OSError, ImportError) as error:
         parser.exit(2, f"{parser.prog}: error: {error}\n")
     row = _row(options, place, panel, agent, player)
-    text = json.dumps(row)
     if options.output is not None:
         with Path(options.output).open("a") as file:
-            file.write(text + "\n")
+            file.write(json.dumps(row) + "\n")
+    if options.output_dir is not None:
+        Path(options.output_dir).mkdir(parents=True, exist_ok=True)
+        write_json(Path(options.output_dir) / RESULT, row)
+    errors = Console(stderr=True)
+    for table in summary_tables(row):
+        errors.print(table)
     print(json.dumps({key: value for key, value in row.items() if key != "episodes"}, indent=2))
 
 
@@ -139,9 +157,11 @@ def _defaults(given: Sequence[str]) -> dict[str, object]:
     """Read those keys of the configuration that are options here."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     early.add_argument("--config", type=Path, default=MAIN_JOB)
-    path = early.parse_known_args(given)[0].config
-    known = {spec.name for spec in fields(EvaluateOptions)}
-    return {k: v for k, v in yaml.safe_load(path.read_text()).items() if k in known}
+    early.add_argument("--environment", default="")
+    asked = early.parse_known_args(given)[0]
+    known = {spec.name for spec in fields(EvaluateOptions)} - {"output_dir"}
+    options = read_plan(asked.config).options(asked.environment)
+    return {k: v for k, v in options.items() if k in known}
 
 
 def _player(options: EvaluateOptions) -> Player | None:
@@ -203,22 +223,38 @@ def _row(
             on_progress=lambda done, total: bars.update(bar, completed=done, total=total),
             on_episodes=_writer(options, player),
         )
+    trained = _training(options.model, player)
     return {
+        **{"method": None, "estimator": None, "settings": {}, "convention": None, "seed": None},
+        **{"recipe_hash": None, "checkpoint_rule": None, "iterations": 0, "rows_trained": 0},
         "agent": asdict(agent),
         "model": None if player is None else player.name,
         "model_hash": None if player is None else player.hash,
-        "env_id": options.env_id,
-        "env_settings": dict(place.settings),
-        "prompt_style": options.prompt_style,
-        "history": options.history,
-        "horizon": options.horizon,
-        "panel": {**panel.describe(), "data": panel.data},
-        "eval_seeds": options.eval_seeds,
-        "eval_temperature": options.eval_temperature,
-        "versions": versions(),
-        **summary(outcome.played),
+        "trained_hash": None if player is None else player.hash,
+        "max_prompt_tokens": options.max_prompt_tokens,
+        **trained,
+        "engine": engine(options.base_url or "transformers", None, place),
+        **evaluated(
+            place,
+            panel,
+            outcome.played,
+            seeds=options.eval_seeds,
+            temperature=options.eval_temperature,
+            max_completion_length=options.max_completion_length,
+        ),
         **({"success_by_trial": outcome.success_by_trial} if outcome.success_by_trial else {}),
     }
+
+
+def _training(model: str | None, player: Player | None) -> Mapping[str, object]:
+    """Return what the row beside a trained policy's folder says of it, if these are its weights."""
+    beside = None if model is None else Path(model).parent / RESULT
+    if beside is None or player is None or not beside.is_file():
+        return {}
+    row = json.loads(beside.read_text(encoding="utf-8"))
+    if row.get("trained_hash") != player.hash:
+        return {}
+    return {key: row[key] for key in _LINEAGE if key in row}
 
 
 if __name__ == "__main__":
