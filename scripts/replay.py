@@ -13,29 +13,18 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from milegpo_algo import Rollouts, StepEstimator, estimator_names, make_estimator
+from baselines.judges import Judges, judges
+from milegpo_algo import Rollouts
 from milegpo_algo.diagnostics import Diagnosis, Share, diagnose
 from milegpo_algo.estimator import RECIPES
-from milegpo_algo.estimators.graphgpo import GraphGPO
-from milegpo_algo.estimators.milegpo import MileGPO
 from milegpo_algo.graph import StateGraph
 
 FIGURE_REMEDY = "Figures need matplotlib. Run: pip install 'milegpo[report]'"
-
-
-@dataclass(frozen=True)
-class Judges:
-    """The estimators a replay asks."""
-
-    graphgpo: GraphGPO
-    milegpo: MileGPO
-    others: Mapping[str, StepEstimator]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -59,20 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Path(options.json).write_text(text + "\n", encoding="utf-8")
     if options.figures is not None:
         draw(report, options.figures)
-
-
-def judges(recipe: str, convention: str) -> Judges:
-    """Every step-level estimator under one recipe; its own defaults where it has no such recipe."""
-    made: dict[str, StepEstimator] = {}
-    for name in estimator_names():
-        known = recipe in type(make_estimator(name)).recipes
-        one = make_estimator(name, convention=convention, recipe=recipe if known else None)
-        if isinstance(one, StepEstimator):
-            made[name] = one
-    graphgpo, milegpo = made["graphgpo"], made["milegpo"]
-    assert isinstance(graphgpo, GraphGPO)
-    assert isinstance(milegpo, MileGPO)
-    return Judges(graphgpo, milegpo, made)
 
 
 def replay(files: Sequence[Path], judges: Judges) -> dict[str, object]:

@@ -12,17 +12,15 @@ an episode. A damaged last line, as a killed run leaves it, is named and passed 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel as Box
 from rich.table import Table
 
-Line = Mapping[str, Any]  # Any: parsed JSON
+from baselines.episodes import Line, read_episodes
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -67,19 +65,10 @@ def read(path: Path, console: Console) -> Iterator[Line]:
     Raises:
         ValueError: a line before the last is not an episode; names file and line.
     """
-    with path.open(encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    for number, line in enumerate(lines, 1):
-        try:
-            episode = json.loads(line)
-            if not {"task_id", "trajectory_id", "success", "steps"} <= set(episode):
-                raise ValueError("it is not an episode")
-        except (ValueError, TypeError) as error:
-            if number < len(lines):
-                raise ValueError(f"{path}, line {number}: {error}.") from error
-            console.print(f"{path}: the last line is cut off and is left out.", style="yellow")
-            return
-        yield episode
+    episodes, cut = read_episodes(path)
+    if cut:
+        console.print(f"{path}: the last line is cut off and is left out.", style="yellow")
+    yield from episodes
 
 
 def overview(episodes: Sequence[Line]) -> Table:
