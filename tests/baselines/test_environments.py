@@ -1,4 +1,6 @@
+import os
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
@@ -35,6 +37,19 @@ def test_a_pool_is_of_the_kind_asked_for():
     two = replace(SMALL, workers=Workers("processes", 2)).pool("train", 2)
     assert isinstance(two, ProcessPool)
     assert isinstance(replace(SMALL, workers=Workers("local", 2)).pool("train", 2), EnvPool)
+
+
+def test_a_pool_on_ray_answers_as_one_in_this_process():
+    with patch.dict(os.environ, RAY_USAGE_STATS_ENABLED="0"):  # Ray sets more of them
+        ray = pytest.importorskip("ray", reason="needs ray: pip install 'milegpo[ray]'")
+        pool = replace(SMALL, workers=Workers("ray", 2)).pool("train", 2)
+        try:
+            assert type(pool).__name__ == "RayPool"
+            tasks = SMALL.panel("train", 2).task_ids
+            assert pool.reset(tasks) == SMALL.pool("train", 2).reset(tasks)
+        finally:
+            pool.close()
+            ray.shutdown()
 
 
 @pytest.mark.parametrize(
