@@ -39,7 +39,14 @@ def state_id(canonical: object) -> str:
     Raises:
         TypeError: for anything that is not plain data, a non-string dict key, NaN or an infinity.
     """
-    text = canonical_json(canonical)
+    return hash_text(canonical_json(canonical))
+
+
+def hash_text(text: str) -> str:
+    """Name a state by its canonical JSON text, for callers that keep parts of it encoded.
+
+    ``state_id(s) == hash_text(canonical_json(s))``.
+    """
     # surrogatepass: a lone surrogate in a game's text is data, and must neither raise nor collide.
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

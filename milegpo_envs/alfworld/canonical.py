@@ -13,12 +13,12 @@ removed from those that the task begins with: the task id stands for these, so b
 """
 
 import functools
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 
 from milegpo_envs.alfworld.compiled import Things
 from milegpo_envs.alfworld.engine import EngineStep, Fact
-from milegpo_envs.state import state_id
+from milegpo_envs.state import canonical_json, hash_text, state_id
 
 Canonical = Callable[[str, EngineStep, EngineStep], dict[str, object]]
 """From the task id, the first and the present answer of the engine to the canonical state."""
@@ -46,25 +46,32 @@ def _named_facts(
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The id, and what was added to the first state and removed from it.
 
-    The sorted lines that the id hashes are those of the first state, with the few that differ taken
-    out and put in: quicker than sorting all of them again.
+    What the id hashes is the text of the first state, kept encoded line by line, with the few lines
+    that differ taken out and put in: quicker than sorting and encoding all of them again.
     """
     added, removed = now - first, first - now
-    lines = list(_first_lines(first))
-    for line in map(" ".join, removed):
-        del lines[bisect_left(lines, line)]
-    for line in map(" ".join, added):
-        insort(lines, line)
+    lines, encoded = map(list, _first_lines(first))
+    for fact in removed:
+        at = bisect_left(lines, " ".join(fact))
+        del lines[at], encoded[at]
+    for fact in added:
+        line = " ".join(fact)
+        at = bisect_left(lines, line)
+        lines.insert(at, line)
+        encoded.insert(at, canonical_json(line))
+    text = f'{{"facts":[{",".join(encoded)}],"task":{canonical_json(task_id)}}}'
     return (
-        state_id({"task": task_id, "facts": lines}),
+        hash_text(text),
         tuple(sorted([_said(fact, things.names) for fact in added])),
         tuple(sorted([_said(fact, things.names) for fact in removed])),
     )
 
 
 @functools.lru_cache(maxsize=256)
-def _first_lines(first: frozenset[Fact]) -> tuple[str, ...]:
-    return tuple(_lines(first))
+def _first_lines(first: frozenset[Fact]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A task's first facts, sorted: plain, and as JSON."""
+    lines = _lines(first)
+    return tuple(lines), tuple(map(canonical_json, lines))
 
 
 def _said(fact: Fact, names: Mapping[str, str]) -> str:
