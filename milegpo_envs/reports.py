@@ -5,7 +5,7 @@ Environments and baselines fill a `Report`; only scripts print it.
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,22 @@ class Check:
     found: str
     remedy: str = ""
     required: bool = False
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What an environment knows of a state that rollouts do not show; for reports.
+
+    An environment offers it by a module `report` in its folder, `truth(env, info) -> Truth`, called
+    after every reset and step with the whole environment and its info.
+
+    distance: fewest steps to success, None where there is none or where it is not known.
+    lost: whether success can surely no longer be reached. values: whatever else, by name.
+    """
+
+    distance: int | None
+    lost: bool
+    values: Mapping[str, Cell]
 
 
 class Stopwatch:
