@@ -19,53 +19,62 @@ from numpy.typing import NDArray
 from scipy.stats import trim_mean
 
 RESAMPLES = 5000
+_AT_ONCE = 200  # so that resamples of a large panel fit into memory
 Scores = NDArray[np.float64]
 Interval = tuple[float, float]
 
 
-def interval(scores: Scores) -> Interval | None:
-    """Return the 95 % interval of the mean of scores (runs, tasks); None for a single run."""
-    return bootstrap(lambda drawn: float(drawn[0].mean()), scores)
+def mean(scores: Scores) -> Scores:
+    """Return the mean of scores (..., runs, tasks) over runs and tasks."""
+    return scores.mean(axis=(-2, -1))
 
 
-def interquartile_mean(scores: Scores) -> float:
-    """Return the mean of the middle half of all entries of scores (runs, tasks)."""
-    return float(trim_mean(scores, 0.25, axis=None))
+def interquartile_mean(scores: Scores) -> Scores:
+    """Return the mean of the middle half of all entries of scores (..., runs, tasks)."""
+    flat = scores.reshape(*scores.shape[:-2], -1)
+    return np.asarray(trim_mean(flat, 0.25, axis=-1))
 
 
-def improvement(scores: Scores, others: Scores) -> float:
+def improvement(scores: Scores, others: Scores) -> Scores:
     """Return P(X > Y) + P(X = Y) / 2 for a run of each on one task, averaged over tasks.
 
     The Mann-Whitney statistic over the number of pairs; 0.5 where nothing tells the two apart.
 
     Args:
-        scores: (runs, tasks).
-        others: (other runs, the same tasks).
+        scores: (..., runs, tasks).
+        others: (..., other runs, the same tasks).
     """
-    differences = np.sign(scores[:, None, :] - others[None, :, :])  # (runs, other runs, tasks)
-    return float((differences.mean() + 1.0) / 2.0)
+    differences = np.sign(scores[..., :, None, :] - others[..., None, :, :])
+    return np.asarray((differences.mean(axis=(-3, -2, -1)) + 1.0) / 2.0)
+
+
+def interval(scores: Scores) -> Interval | None:
+    """Return the 95 % interval of the mean of scores (runs, tasks); None for a single run."""
+    return bootstrap(mean, scores)
 
 
 def bootstrap(
-    estimate: Callable[[tuple[Scores, ...]], float], *samples: Scores, resamples: int = RESAMPLES
+    estimate: Callable[..., Scores], *samples: Scores, resamples: int = RESAMPLES
 ) -> Interval | None:
     """Return the 95 % percentile interval of an estimate; None where a sample is a single run.
 
     Args:
-        estimate: of samples like those given.
+        estimate: of samples like those given, with an axis of resamples before them.
         samples: each (runs, tasks), drawn from independently of each other.
         resamples: how many.
     """
     if any(len(sample) < 2 for sample in samples):
         return None
     rng = np.random.default_rng(0)
-    found = np.empty(resamples)
-    for at in range(resamples):
-        found[at] = estimate(
-            tuple(
-                sample[rng.integers(len(sample), size=sample.shape), np.arange(sample.shape[1])]
-                for sample in samples
-            )
-        )
-    low, high = np.percentile(found, [2.5, 97.5])
+    found = []
+    for start in range(0, resamples, _AT_ONCE):
+        number = min(_AT_ONCE, resamples - start)
+        drawn = [
+            sample[
+                rng.integers(len(sample), size=(number, *sample.shape)), np.arange(sample.shape[1])
+            ]
+            for sample in samples
+        ]
+        found.append(estimate(*drawn))
+    low, high = np.percentile(np.concatenate(found), [2.5, 97.5])
     return float(low), float(high)

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from baselines import jobs
+from baselines import cells, jobs
 from baselines.runs import versions
 from scripts import compare
 from tests.baselines.toy_rows import logged
@@ -26,7 +26,7 @@ def write_rows(folder):
 
 
 def command(config, cell, model):
-    real = compare.train_command(config, cell, model)
+    real = cells.train_command(config, cell, model)
     return (sys.executable, str(Path(fake_train.__file__)), *real[3:])
 
 

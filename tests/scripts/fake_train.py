@@ -14,7 +14,7 @@ def train(argv):
     parser = argparse.ArgumentParser()
     for name in ("config", "output_dir", "estimator", "model", "warm_start_only", "seed"):
         parser.add_argument(f"--{name}")
-    asked = parser.parse_args(argv)
+    asked, _ = parser.parse_known_args(argv)
     folder = Path(asked.output_dir)
     with (folder.parent / "started").open("a") as file:
         file.write(f"{folder.name}\n")

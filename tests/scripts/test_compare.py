@@ -8,7 +8,8 @@ import time
 import pytest
 
 from baselines import jobs
-from scripts.compare import Cell, main, train_command
+from baselines.cells import Cell, train_command
+from scripts.compare import main
 from tests.scripts.fake_compare import command, write_rows
 
 
@@ -153,6 +154,7 @@ def test_commands_are_those_of_scripts_train(tmp_path):
         *("python", "-m", "scripts.train", "--config", str(tmp_path / "c.yaml")),
         *("--model", "warm", "--estimator", "milegpo", "--seed", "3"),
         *("--output_dir", str(tmp_path / "cells" / "milegpo-seed3")),
+        *("--resume_from_checkpoint", "last"),
     )
 
 
