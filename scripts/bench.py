@@ -70,6 +70,8 @@ def show(report: Report) -> None:
     for row in report.rows:
         table.add_row(*map(written, row))
     console = Console()
+    if not console.is_terminal:  # a file or a pipe has no width of its own
+        console = Console(width=160)
     console.print(table)
     for note in report.notes:
         console.print(note, highlight=False)
