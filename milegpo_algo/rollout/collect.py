@@ -14,12 +14,10 @@ Where each row draws from its own random numbers, episodes are the same either w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, SupportsFloat, cast
 
 from milegpo_algo.rollout.episode import (
     PENALISE,
@@ -33,15 +31,10 @@ from milegpo_algo.rollout.episode import (
     check_some_ran,
     to_records,
 )
-from milegpo_algo.rollout.generator import (
-    Codec,
-    Generator,
-    Image,
-    Messages,
-    sampling_key,
-    with_images,
-)
-from milegpo_algo.rollout.policy import Policy, Prompt, Reply, TokenPolicy
+from milegpo_algo.rollout.generator import Codec, Generator
+from milegpo_algo.rollout.policy import Policy, Prompt, TokenPolicy
+from milegpo_algo.rollout.pool import Info, Pool
+from milegpo_algo.rollout.seats import Assignment, Table
 
 __all__ = [
     "PENALISE",
@@ -62,53 +55,7 @@ __all__ = [
     "to_records",
 ]
 
-Info = Mapping[str, object]
-Assignment = tuple[str, int]
 Progress = Callable[[int, int], None]
-
-# What every environment reports; anything else that is a plain value becomes an extra of the
-# episode (task_type, ...).
-_CONTRACT_KEYS = frozenset(
-    [
-        "task_id",
-        "state_id",
-        "state",
-        "admissible_actions",
-        "action_valid",
-        "invalid_reason",
-        "success",
-        "score",
-        "executed_action",
-        "format_valid",
-        "format_problem",
-        "shorter_prompts",
-        "error",
-        "images",
-    ]
-)
-
-
-class Pool(Protocol):
-    """Environments that take chat prompts out and raw replies in, side by side.
-
-    An exception inside an environment, a time-out or a lost worker arrives as `truncated=True` with
-    the text in `info["error"]`, and all other keys of the contract. Where messages have places for
-    images, these come in `info["images"]`, in order.
-    """
-
-    def __len__(self) -> int:
-        """How many episodes can run at once."""
-        ...
-
-    def reset(self, task_ids: Sequence[str]) -> Sequence[tuple[Messages, Info]]:
-        """Start slot i on `task_ids[i]`."""
-        ...
-
-    def step(
-        self, actions: Mapping[int, str]
-    ) -> Mapping[int, tuple[Messages, float, bool, bool, Info]]:
-        """Send one raw reply to each named slot; answers as Gymnasium's five values."""
-        ...
 
 
 def collect(
@@ -211,7 +158,7 @@ def play_policy(
     episodes: list[Episode] = []
     for start in range(0, len(assignments), len(pool)):
         wave = assignments[start : start + len(pool)]
-        table = _Table(pool, policy, wave, seed, iteration)
+        table = Table(pool, policy, wave, seed, iteration)
         for finished in _take_turns(table, halves):
             if on_progress is not None:
                 on_progress(start + finished, len(assignments))
@@ -219,7 +166,7 @@ def play_policy(
     return episodes
 
 
-def _take_turns(table: _Table, halves: int) -> Iterator[int]:
+def _take_turns(table: Table, halves: int) -> Iterator[int]:
     """Run a wave to its end; after every step of the pool, how many of its episodes finished."""
     turns: deque[Future[dict[int, Prompt]]] = deque()
     with _aside(halves) as submit:
@@ -251,127 +198,3 @@ def _aside(halves: int) -> Iterator[Callable[[Work], Future[dict[int, Prompt]]]]
         return future
 
     yield at_once
-
-
-@dataclass
-class _Seat:
-    """One slot of the pool: where its episode stands."""
-
-    messages: Messages
-    info: Info
-    steps: list[StepRecord] = field(default_factory=list)
-    stop: Stop | None = None
-
-
-class _Table:
-    """One wave of episodes, one seat each, until all of them have stopped."""
-
-    def __init__(
-        self, pool: Pool, policy: Policy, wave: Sequence[Assignment], seed: int, iteration: int
-    ) -> None:
-        self.pool, self.policy, self.wave = pool, policy, wave
-        self.seed, self.iteration = seed, iteration
-        first = pool.reset([task_id for task_id, _ in wave])
-        self.seats = [_Seat(messages, info) for messages, info in first]
-        for seat in self.seats:
-            if _error(seat.info) is not None:
-                seat.stop = "error"
-
-    @property
-    def finished(self) -> int:
-        return sum(seat.stop is not None for seat in self.seats)
-
-    def prompts(self, slots: Sequence[int]) -> dict[int, Prompt]:
-        """Prompts of the slots' episodes that still run; stops those whose prompt does not fit."""
-        ready = {}
-        for slot in slots:
-            seat = self.seats[slot]
-            if seat.stop is not None:
-                continue
-            shorter = cast(Sequence[Messages], seat.info.get("shorter_prompts", ()))
-            candidates = (seat.messages, *shorter)
-            if images := cast("Sequence[Image]", seat.info.get("images", ())):
-                candidates = tuple(with_images(messages, images) for messages in candidates)
-            prompt = self.policy.fit(candidates)
-            if prompt is None:
-                seat.stop = "context"
-            else:
-                ready[slot] = prompt
-        return ready
-
-    def answers(self, ready: Mapping[int, Prompt]) -> list[Reply]:
-        """One reply for each prompt."""
-        keys = [
-            sampling_key(self.seed, self.iteration, *self.wave[slot], len(self.seats[slot].steps))
-            for slot in ready
-        ]
-        return self.policy.answer(list(ready.values()), keys)
-
-    def step(self, prompts: Mapping[int, Prompt], answers: Sequence[Reply]) -> dict[int, Prompt]:
-        """Send the replies, write down what came of them; the prompts of those that go on."""
-        replies = dict(zip(prompts, answers, strict=True))
-        results = self.pool.step({slot: reply.text for slot, reply in replies.items()})
-        for slot, (messages, reward, terminated, truncated, info) in results.items():
-            seat, prompt, reply = self.seats[slot], prompts[slot], replies[slot]
-            seat.steps.append(
-                StepRecord(
-                    prompt_ids=prompt.token_ids,
-                    completion_ids=reply.token_ids,
-                    logprobs=reply.logprobs,
-                    reply=reply.text,
-                    action=str(info["executed_action"]),
-                    state_id=str(seat.info["state_id"]),
-                    next_state_id=str(info["state_id"]),
-                    reward=float(reward),
-                    format_valid=bool(info["format_valid"]),
-                    action_valid=bool(info["action_valid"]),
-                    invalid_reason=_text(info["invalid_reason"]),
-                    finish_reason=reply.finish_reason,
-                    format_problem=_text(info.get("format_problem")),
-                    usage=reply.usage,
-                    images=prompt.images,
-                )
-            )
-            seat.messages, seat.info = messages, info
-            seat.stop = _stop(terminated, truncated, info)
-        return self.prompts(list(prompts))
-
-    def episodes(self) -> list[Episode]:
-        return [
-            Episode(
-                task_id=task_id,
-                trajectory_id=trajectory_id,
-                steps=tuple(seat.steps),
-                success=bool(seat.info["success"]),
-                score=float(cast(SupportsFloat, seat.info["score"])),
-                stop=cast(Stop, seat.stop),  # the wave is over: every seat has one
-                extras=_extras(seat.info),
-            )
-            for (task_id, trajectory_id), seat in zip(self.wave, self.seats, strict=True)
-        ]
-
-
-def _stop(terminated: bool, truncated: bool, info: Info) -> Stop | None:
-    if _error(info) is not None:
-        return "error"
-    if terminated:
-        return "success" if info["success"] else "failure"
-    return "horizon" if truncated else None
-
-
-def _error(info: Info) -> str | None:
-    return _text(info.get("error"))
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _extras(info: Info) -> dict[str, Scalar]:
-    extras = {
-        key: value
-        for key, value in info.items()
-        if key not in _CONTRACT_KEYS and isinstance(value, str | int | float | bool)
-    }
-    error = _error(info)
-    return extras if error is None else {**extras, "error": error}
