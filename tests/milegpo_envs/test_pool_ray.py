@@ -4,6 +4,7 @@ import os
 import signal
 from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -23,17 +24,17 @@ OPTIONS = {"num_cpus": 0.5}
 
 @pytest.fixture(scope="module", autouse=True)
 def local_ray():
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    import ray
+    with patch.dict(os.environ, RAY_USAGE_STATS_ENABLED="0"):  # Ray sets more of them
+        import ray
 
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}},
-    )
-    yield
-    ray.shutdown()
+        ray.init(
+            num_cpus=2,
+            include_dashboard=False,
+            log_to_driver=False,
+            runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}},
+        )
+        yield
+        ray.shutdown()
 
 
 def ray_pool(make, size, workers, **settings):
