@@ -28,17 +28,27 @@ _FROM_PROMPT = str.maketrans(PROMPT_SYMBOLS, SYMBOLS)
 
 def rows_of(room: Room, position: Position) -> list[str]:
     """Write a board in the notation of level files, one text a row."""
-    line = list(blank_line(room))
+    rows = list(_blank_rows(room))
     boxes = position.boxes
     while boxes:
         lowest = boxes & -boxes
-        cell = lowest.bit_length() - 1
-        line[cell] = "*" if line[cell] == "." else "$"
+        _put(rows, lowest.bit_length() - 1, room.width, "$", "*")
         boxes ^= lowest
-    player = position.player
-    line[player] = "+" if line[player] == "." else "@"
-    text, width = "".join(line), room.width
-    return [text[start : start + width] for start in range(0, len(text), width)]
+    _put(rows, position.player, room.width, "@", "+")
+    return rows
+
+
+def _put(rows: list[str], cell: int, width: int, on_floor: str, on_target: str) -> None:
+    number, column = divmod(cell, width)
+    row = rows[number]
+    symbol = on_target if row[column] == "." else on_floor
+    rows[number] = row[:column] + symbol + row[column + 1 :]
+
+
+@functools.lru_cache(maxsize=256)
+def _blank_rows(room: Room) -> tuple[str, ...]:
+    line, width = blank_line(room), room.width
+    return tuple(line[start : start + width] for start in range(0, len(line), width))
 
 
 @functools.lru_cache(maxsize=256)
@@ -71,7 +81,12 @@ def read_rows(rows: Sequence[str]) -> tuple[Room, Position]:
 
 def for_prompt(rows: Sequence[str]) -> str:
     """Write the rows of a board as prompts show them."""
-    return "\n".join(rows).translate(_TO_PROMPT)
+    return "\n".join(map(_row_for_prompt, rows))
+
+
+@functools.lru_cache(maxsize=4096)  # many boards, few different rows
+def _row_for_prompt(row: str) -> str:
+    return row.translate(_TO_PROMPT)
 
 
 def from_prompt(text: str) -> list[str]:
