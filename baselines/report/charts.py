@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from baselines.report.sources import Run
 
@@ -67,7 +68,7 @@ def charts(runs: Sequence[Run]) -> list[Chart]:
         for environment in environments:
             own = [run for run in runs if run.place[0] == environment and run.metrics]
             several = f" ({environment or 'not finished'})" if len(environments) > 1 else ""
-            series = _grouped(own, lambda run, n=name, f=factor: _trained(run, n, f))  # type: ignore[misc]  # bound now
+            series = _grouped(own, lambda run, n=name, f=factor: _trained(run, n, f))
             if any(len(s.at) > 0 for s in series):
                 found.append(_chart(title + several, unit, series))
     return found
@@ -121,11 +122,12 @@ def _chart(title: str, unit: str, series: Sequence[Series]) -> Chart:
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
     except ModuleNotFoundError as missing:
         raise ModuleNotFoundError(
             'A report needs matplotlib: pip install "milegpo[report]"'
         ) from missing
-    style = {
+    style: dict[Any, Any] = {  # Any: matplotlib lists every key as a literal
         "svg.fonttype": "none",
         "svg.hashsalt": title,
         "text.parse_math": False,
@@ -154,7 +156,7 @@ def _chart(title: str, unit: str, series: Sequence[Series]) -> Chart:
                 axes.fill_between(line.at, line.low, line.high, color=colour, alpha=0.18, lw=0)
         axes.set_xlabel("training iteration")
         axes.set_ylabel(unit)
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.18, color=_INK)
         if series:

@@ -24,8 +24,8 @@ _SHARES = (
 )
 _READING = (
     "Shared states: steps that leave a state which several trajectories visit. Ties: pairs of "
-    "steps out of one state that GraphGPO's step term cannot tell apart; of different actions, then of "
-    "any. Equal returns: tasks whose trajectories score the same.",
+    "steps out of one state that GraphGPO's step term cannot tell apart; of different actions, "
+    "then of any. Equal returns: tasks whose trajectories score the same.",
     "Local evidence, coverage only, weak: what supports milestone candidates. Ranked rightly: of "
     "GraphGPO's ties between a step of a success and one of a failure, those that the shaping of "
     "this stage decides for the success.",
