@@ -6,6 +6,7 @@ seeded, and PYTHONHASHSEED is irrelevant.
 """
 
 import hashlib
+import itertools
 import random
 from collections.abc import Sequence
 from typing import TypeVar
@@ -42,4 +43,21 @@ class Draws:
         out: list[T] = []
         while left and len(out) < count:
             out.append(left.pop(int(self._random() * len(left))))
+        return out
+
+    def weighted(self, items: Sequence[T], weights: Sequence[float]) -> T:
+        """One item, with probability proportional to its weight."""
+        bounds = list(itertools.accumulate(weights))
+        point = self.uniform(0.0, bounds[-1])
+        for item, bound in zip(items, bounds, strict=True):
+            if point < bound:
+                return item
+        return items[-1]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """All items in random order (Fisher-Yates)."""
+        out = list(items)
+        for i in range(len(out) - 1, 0, -1):
+            j = self.integer(0, i)
+            out[i], out[j] = out[j], out[i]
         return out

@@ -13,9 +13,9 @@ import gymnasium as gym
 
 from milegpo_envs.alfworld import bench_pools, games
 from milegpo_envs.alfworld.compiled import compiled
-from milegpo_envs.alfworld.draws import Draws
 from milegpo_envs.alfworld.engine import Engine
 from milegpo_envs.alfworld.fast_engine import FastEngine
+from milegpo_envs.draws import Draws
 from milegpo_envs.reports import Cell, Report, Stopwatch
 
 HELP = "the three ALFWorld engines side by side"

@@ -7,7 +7,7 @@ from functools import partial
 import gymnasium as gym
 
 import milegpo_envs  # noqa: F401  # registers the environment
-from milegpo_envs.alfworld.draws import Draws
+from milegpo_envs.draws import Draws
 from milegpo_envs.pool import MakeEnv, make_pool
 from milegpo_envs.reports import resident
 from milegpo_envs.wrappers import Prompted

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from milegpo_envs.alfworld import package
-from milegpo_envs.alfworld.draws import Draws
 from milegpo_envs.alfworld.problem import goal_sentences, problem_pddl
 from milegpo_envs.alfworld.rooms import TEST_ROOMS, UNSEEN_ROOMS, room
 from milegpo_envs.alfworld.worlds import LOOK, Ask, asks, furnish_full, furnish_small
+from milegpo_envs.draws import Draws
 from milegpo_envs.errors import unknown_name
 from milegpo_envs.panels import Coverage
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from milegpo_envs.alfworld import package
 from milegpo_envs.alfworld.compiled import CompiledGame
-from milegpo_envs.alfworld.draws import Draws
 from milegpo_envs.alfworld.engine import EngineStep, Fact
 from milegpo_envs.alfworld.exchange import exchanged
 from milegpo_envs.alfworld.games import Game
+from milegpo_envs.draws import Draws
 
 _READ = frozenset(("holds", "inreceptacle", "isclean", "ishot", "iscool"))
 

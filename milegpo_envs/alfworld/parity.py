@@ -19,7 +19,6 @@ from pathlib import Path
 
 from milegpo_envs.alfworld import games
 from milegpo_envs.alfworld.compiled import compiled
-from milegpo_envs.alfworld.draws import Draws
 from milegpo_envs.alfworld.engine import Engine, EngineStep, UnsupportedGame
 from milegpo_envs.alfworld.experts import SearchingExpert, UnreadableTask
 from milegpo_envs.alfworld.fast_engine import FastEngine
@@ -28,6 +27,7 @@ from milegpo_envs.alfworld.games import Game
 from milegpo_envs.alfworld.index import GAME_FILE
 from milegpo_envs.alfworld.old_wordings import in_old_words, with_plain_help
 from milegpo_envs.alfworld.textworld_engine import ShippedTextWorldEngine, TextWorldEngine
+from milegpo_envs.draws import Draws
 from milegpo_envs.errors import DataMissing
 from milegpo_envs.reports import Advance, Report
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from milegpo_envs.alfworld import package
-from milegpo_envs.alfworld.draws import Draws
+from milegpo_envs.draws import Draws
 
 UNSEEN_ROOMS = (10, 219, 308, 424)  # ALFRED's valid_unseen scenes
 TEST_ROOMS = (

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from milegpo_envs.alfworld import package
-from milegpo_envs.alfworld.draws import Draws
 from milegpo_envs.alfworld.rooms import FIXTURES, Receptacle, Room, coordinate, location
+from milegpo_envs.draws import Draws
 
 LOOK = "look_at_obj_in_light"
 TWO = "pick_two_obj_and_place"

@@ -11,8 +11,8 @@ import milegpo_envs  # noqa: F401  # registers the environments
 from milegpo_envs.alfworld import games
 from milegpo_envs.alfworld.canonical import CANONICAL, facts, graphgpo
 from milegpo_envs.alfworld.compiled import compiled
-from milegpo_envs.alfworld.draws import Draws
 from milegpo_envs.alfworld.fast_engine import FastEngine
+from milegpo_envs.draws import Draws
 from milegpo_envs.state import state_id
 
 TASK = games.task_ids("train", "small", ["pick_cool_then_place_in_recep"])[0]

@@ -1,4 +1,4 @@
-from milegpo_envs.alfworld.draws import Draws
+from milegpo_envs.draws import Draws
 
 
 def test_draws_of_a_name_never_change():
