@@ -19,7 +19,8 @@ from milegpo_algo.rollout.metrics import TimedCodec, TimedGenerator, TimedPool
 from milegpo_algo.rollout.probe import check_follows, last_trainable, probe
 from milegpo_algo.rollout.schedule import TaskSchedule
 from milegpo_algo.rollout.vision import generator_of
-from milegpo_algo.rollout.vllm_backend import Sampling, VLLMEngine
+from milegpo_algo.rollout.vllm_backend import VLLMEngine
+from milegpo_algo.rollout.vllm_requests import Sampling
 from milegpo_algo.trainer.clock import Clock
 
 

@@ -15,7 +15,8 @@ from peft import LoraConfig, get_peft_model
 from milegpo_algo.rollout.collect import assign, play
 from milegpo_algo.rollout.hf_backend import ChatCodec, HFGenerator
 from milegpo_algo.rollout.probe import EngineStale, check_follows, last_trainable, probe
-from milegpo_algo.rollout.vllm_backend import Sampling, VLLMEngine
+from milegpo_algo.rollout.vllm_backend import VLLMEngine
+from milegpo_algo.rollout.vllm_requests import Sampling
 from tests.milegpo_algo.rollout.fake_vllm import Engine, Server, installed, trl_generation
 from tests.milegpo_algo.tiny import (
     TASK_IDS,
