@@ -39,6 +39,7 @@ from milegpo_algo.rollout.vision import (
     tokenizer_of,
     vision_of,
 )
+from milegpo_envs.caching import cache_folder
 
 PACKAGED = "packaged"
 CHARACTERS_A_TOKEN = 4
@@ -225,8 +226,3 @@ def packaged_model() -> Path:
     except OSError:  # another process was first
         shutil.rmtree(unfinished)
     return folder
-
-
-def cache_folder() -> Path:
-    """Return ``$XDG_CACHE_HOME/milegpo``, by default ``~/.cache/milegpo``."""
-    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "milegpo"

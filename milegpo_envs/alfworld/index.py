@@ -5,7 +5,7 @@ known task type, a game file with `solvable: true`. The order is that of the sor
 the disk.
 
 Reading 3,553 games takes seconds, so what was found is kept in the user's cache folder
-($XDG_CACHE_HOME/milegpo or ~/.cache/milegpo; data folders are often shared and read-only). A kept
+(`caching.cache_folder`; data folders are often shared and read-only). A kept
 entry counts only while size, time of change and time of status change of both files of its game
 are the same: then the content is, without reading it again, and one changed game costs one reading.
 The digests in the index are of the contents themselves. A damaged cache is made anew; builders side
@@ -36,6 +36,7 @@ from typing import Any
 import milegpo_envs
 from milegpo_envs.alfworld.games import TASK_TYPES
 from milegpo_envs.alfworld.versions import release_of
+from milegpo_envs.caching import cache_folder
 from milegpo_envs.reports import Advance
 
 GAME_FILE, TRAJECTORY_FILE = "game.tw-pddl", "traj_data.json"
@@ -121,7 +122,7 @@ def index_folder(
         workers: processes to read with; as many as there are cores, where that pays, by default.
     """
     stamps = dict(sorted(_stamps(root)))
-    keep = (_cache_folder() if cache is None else cache) / _cache_name(root)
+    keep = (cache_folder() / "alfworld" if cache is None else cache) / _cache_name(root)
     kept = _load(keep) if len(stamps) >= WORTH_KEEPING else {}
     entries = {
         id: kept[id][1] for id, stamp in stamps.items() if id in kept and kept[id][0] == stamp
@@ -261,11 +262,6 @@ def serve() -> None:
     root, ids = json.loads(sys.stdin.read())
     for task_id in ids:
         print(json.dumps([task_id, *astuple(judge(Path(root), task_id))]), flush=True)
-
-
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "milegpo" / "alfworld"
 
 
 def _cache_name(root: Path) -> str:

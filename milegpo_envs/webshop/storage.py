@@ -20,6 +20,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from milegpo_envs.caching import cache_folder
+
 Arrays = Mapping[str, NDArray[np.generic]]
 
 _MANIFEST = "manifest.json"
@@ -28,11 +30,8 @@ _END = 1 << 20
 
 
 def user_cache() -> Path:
-    """Where stores go that have no writable data folder: $MILEGPO_CACHE, or the user's cache."""
-    if root := os.environ.get("MILEGPO_CACHE"):
-        return Path(root) / "webshop"
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "milegpo" / "webshop"
+    """Where stores go that have no writable data folder: the cache folder."""
+    return cache_folder() / "webshop"
 
 
 def beside(data: Path) -> Path:
