@@ -5,8 +5,8 @@
     python -m scripts.serve_webshop --task 7                # says where task 7 begins
 
 Every visitor has a goal and pages of their own; after the purchase the shop shows how far the goal
-is met. `gym.make("milegpo/WebShopBrowser-v0", url="http://127.0.0.1:3000", ...)` shops here, too, if
-data, mode, seed and goals are the same. Pictures that the data name are fetched by the visitor's
+is met. `gym.make("milegpo/WebShopBrowser-v0", url="http://127.0.0.1:3000", ...)` shops here, too,
+if data, mode, seed and goals are the same. Pictures that the data name are fetched by the visitor's
 browser from where they lie, unless --no-pictures.
 """
 

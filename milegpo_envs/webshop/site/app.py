@@ -6,8 +6,8 @@ clicked is a button that posts `action`, the search bar posts `query`, both to t
 address. Facts about the page that its text does not hold (the canonical state, say) are JSON in the
 element `facts`, for the environment. After the purchase the page shows how far the goal is met.
 
-Scripts, styles and drawings are served from here. Pictures of products lie elsewhere on the network;
-they are asked for only where `pictures` is set, and the policy sent along forbids the rest.
+Scripts, styles and drawings are served from here. Pictures of products lie elsewhere on the
+network; they are asked for only where `pictures` is set, and a policy forbids all else.
 """
 
 import json
