@@ -103,6 +103,7 @@ class Comparison:
         Raises:
             Stale: results of another comparison are in the way.
         """
+        self.out.mkdir(parents=True, exist_ok=True)
         if fresh:
             self._move_aside()
         if not self._warm_start_is_ours():

@@ -22,6 +22,7 @@ def train(argv):
         sys.exit("boom")
     if folder.name == os.environ.get("FAKE_SLOW"):
         time.sleep(60)
+    time.sleep(float(os.environ.get("FAKE_WAIT", "0")))
     (folder / "evaluations.jsonl").write_text('{"iteration": 0, "success": 0.25}\n')
     row = Path(asked.config).parent / "rows" / f"{folder.name}.json"
     (folder / "result.new").write_text(row.read_text())
