@@ -61,7 +61,8 @@ def charts(runs: Sequence[Run]) -> list[Chart]:
     found = []
     for place in places:
         own = [run for run in runs if run.place == place and run.evaluations]
-        title = " ".join(x for x in ("success on held-out tasks", *place) if x)
+        named = (place[0], place[1].rsplit(" ", 1)[0])  # without the hash
+        title = ", ".join(x for x in ("success on held-out tasks", *named) if x)
         found.append(_chart(title, "%", _grouped(own, _evaluated)))
     environments = sorted({run.place[0] for run in runs if run.metrics})
     for name, title, factor, unit in TRAINING:

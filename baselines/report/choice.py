@@ -63,6 +63,12 @@ def collect(sources: Sources, wanted: Wanted) -> Collected:
             f"No rollouts of task {', '.join(missing)}. Some of the {len(tasks)} tasks there are: "
             f"{listed or 'none; choose other --iterations'}."
         )
+    if not wanted.iterations and any(len(run.stored) > 1 for run in sources.runs):
+        earlier = sorted({s.iteration for run in sources.runs for s in run.stored[:-1]})
+        out.notes.append(
+            "The explorer has each run's last stored iteration; --iterations takes others "
+            f"({', '.join(map(str, earlier))}). The diagnostics pool all of them."
+        )
     stages = {run.name: Stage(run.row) for run in sources.runs}
     size, left = 0, 0
     for candidate in (c for turn in zip_longest(*queues) for c in turn if c is not None):
@@ -97,12 +103,6 @@ def recipe_of(run: Run, wanted: Wanted) -> str | None:
 def _candidates(run: Run, wanted: Wanted, out: Collected, tasks: set[str]) -> Iterator[_Candidate]:
     """Yield tasks, the latest iteration first, those with both outcomes first."""
     chosen = [s for s in run.stored if not wanted.iterations or s.iteration in wanted.iterations]
-    if not wanted.iterations and len(chosen) > 1:
-        others = ", ".join(str(s.iteration) for s in chosen[:-1])
-        out.notes.append(
-            f"{run.name}: the explorer has iteration {chosen[-1].iteration} only; --iterations "
-            f"also takes {others}. The diagnostics pool all of them."
-        )
     asked = _judges(run, wanted)
     for stored in run.stored:
         rollouts, _ = rollouts_of(stored, _penalise(run))

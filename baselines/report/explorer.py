@@ -69,7 +69,7 @@ def task_graph(
     layout = lay_out([s.goal_distance for s in plain.states], pairs, starts)
     return {
         "task": task,
-        "note": note,
+        "note": note or _against_truth(plain.states, seen),
         "successShare": _number(plain.success_share),
         "starts": starts,
         "headings": [[h.text, h.x, h.y] for h in layout.headings],
@@ -145,6 +145,26 @@ def _node(
         return node
     prompts = (s["prompt"] for s in steps if s is not None and s["state_id"] == state.state)
     return {**node, "prompt": _cut(str(next(prompts, "")))}
+
+
+def _against_truth(states: Sequence[StateReport], seen: Mapping[str, Seen]) -> str:
+    """Hold the graph's distances against the environment's own; empty where it tells none."""
+    known = [
+        (state.goal_distance, seen[state.state].truth) for state in states if state.state in seen
+    ]
+    truths = [(found, truth) for found, truth in known if truth is not None]
+    if not truths:
+        return ""
+    excess = [d - t.distance for d, t in truths if math.isfinite(d) and t.distance is not None]
+    exact = sum(e == 0 for e in excess)
+    lost = sum(t.lost for _, t in truths)
+    blind = sum(not math.isfinite(d) and not t.lost for d, t in truths)
+    mean = f", {sum(excess) / len(excess):.2f} too far on average" if excess else ""
+    return (
+        f"Against the true distances: exact in {exact} of {len(excess)} states with a path{mean}; "
+        f"{lost} of {len(truths)} states are lost for certain, {blind} have no path here although "
+        "they can be won."
+    )
 
 
 def _trajectories(part: Rollouts, episodes: Sequence[Line]) -> list[Json]:

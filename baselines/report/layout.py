@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-COLUMN, ROW, BETWEEN = 150.0, 64.0, 2.2
+COLUMN, ROW, BETWEEN = 130.0, 76.0, 1.8
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ def render(content: Content) -> str:
         lstrip_blocks=True,
     )
     environment.filters["cell"] = cell
+    environment.tests["numeric"] = numeric
     scripts = [_static(name).strip() for name in SCRIPTS]
     return environment.get_template("page.html").render(
         content=content,
@@ -90,6 +91,11 @@ def cell(value: Cell) -> str:
     if float(value).is_integer():
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"
+
+
+def numeric(value: Cell) -> bool:
+    """Whether a cell reads as a number, so that it stands on the right."""
+    return not isinstance(value, str) or value[:1].isdigit() or value[1:2].isdigit()
 
 
 def _policy(scripts: Sequence[str]) -> str:

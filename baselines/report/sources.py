@@ -6,7 +6,6 @@ row, and with a last line of its files that may be cut off.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from milegpo_envs.reports import Report
 _STORED = re.compile(r"iteration-(\d+)\.(?:jsonl|parquet)")
 _ASIDE = re.compile(r"earlier-\d+|checkpoint-\d+|model|\..*")
 _RUN_FILES = ("result.json", "metrics.jsonl", "evaluations.jsonl")
-_TABLES = ("table.csv", "statistics.csv")
+_TABLES = ("table.md", "statistics.md")
 
 
 class NothingToReport(ValueError):
@@ -90,7 +89,8 @@ def find(paths: Sequence[Path]) -> Sources:
             raise NothingToReport(_remedy(path))
         runs += found
         if path.is_dir():
-            tables += [_table(f, path) for name in _TABLES for f in _below(path, name)]
+            files = [f for name in _TABLES for f in _below(path, name)]
+            tables += [table for f in files for table in _tables(f, path)]
     return Sources(runs, tables)
 
 
@@ -220,24 +220,26 @@ def _series(path: Path) -> tuple[list[Line], bool]:
         raise NothingToReport(str(error)) from error
 
 
-def _table(path: Path, root: Path) -> Report:
-    """Read a table of a comparison, with the notes of the Markdown beside it."""
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = [line for line in csv.reader(file) if line]
-    beside = path.with_suffix(".md")
-    text = beside.read_text(encoding="utf-8") if beside.is_file() else ""
-    notes = tuple(line[2:] for line in text.splitlines() if line.startswith("- "))
-    head, *body = lines or [[]]
-    rows = tuple(tuple(_cell(c) for c in line) for line in body)
+def _tables(path: Path, root: Path) -> Iterator[Report]:
+    """Yield the tables of a Markdown file of a comparison, each with the notes that follow it."""
     inner = path.relative_to(root).with_suffix("").as_posix()
-    return Report(f"{root.name}: {inner}", tuple(head), rows, notes)
+    title, lines, notes = f"{root.name}: {inner}", list[str](), list[str]()
+    for line in [*path.read_text(encoding="utf-8").splitlines(), "#"]:
+        begins = line.startswith("|") and bool(notes)
+        if (line.startswith("#") or begins) and lines:
+            yield _markdown(title, lines, notes)
+            lines, notes = [], []
+        if line.startswith("#"):
+            title = f"{root.name}: {line.lstrip('# ')}"
+        elif line.startswith("|"):
+            lines.append(line)
+        elif line.strip():
+            notes.append(line.removeprefix("- "))
 
 
-def _cell(text: str) -> str | float | None:
-    try:
-        return float(text) if text.strip() else None
-    except ValueError:
-        return text
+def _markdown(title: str, lines: Sequence[str], notes: Sequence[str]) -> Report:
+    head, _, *body = ([c.strip() for c in line.strip().strip("|").split("|")] for line in lines)
+    return Report(title, tuple(head), tuple(map(tuple, body)), tuple(notes))
 
 
 def _remedy(path: Path) -> str:

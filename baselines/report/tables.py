@@ -105,8 +105,8 @@ def _share(share: Share) -> str:
     return f"{100 * share.value:.1f} % of {share.total:,}"
 
 
-def _percent(share: object) -> float | None:
-    return 100.0 * share if isinstance(share, (int, float)) else None
+def _percent(share: object) -> str:
+    return f"{100.0 * share:.1f}" if isinstance(share, (int, float)) else ""
 
 
 def _text(value: object) -> str:

@@ -22,7 +22,7 @@ const Graph = (() => {
     return [
       { selector: "node", style: {
         "background-color": "data(fill)", "border-width": 1, "border-color": c.quiet, width: "data(size)", height: "data(size)",
-        label: "data(label)", color: c.ink, "font-size": 12, "min-zoomed-font-size": 7, "text-valign": "bottom", "text-margin-y": 3,
+        label: "data(label)", color: c.ink, "font-size": 15, "min-zoomed-font-size": 6, "text-valign": "bottom", "text-margin-y": 3,
         "text-outline-color": c.raised, "text-outline-width": 2 } },
       { selector: "node.start", style: { "border-width": 4, "border-color": c.accent } },
       { selector: "node.lost", style: { "border-width": 3, "border-style": "dashed", "border-color": c.negative } },
@@ -30,7 +30,7 @@ const Graph = (() => {
       { selector: "node.trap", style: { shape: "triangle", "background-color": c.trap } },
       { selector: "node.goal", style: { shape: "round-rectangle", "background-color": c.goal } },
       { selector: "node.heading", style: {
-        shape: "rectangle", "background-opacity": 0, "border-width": 0, width: 1, height: 1, color: c.quiet, "font-size": 13,
+        shape: "rectangle", "background-opacity": 0, "border-width": 0, width: 1, height: 1, color: c.quiet, "font-size": 16,
         "min-zoomed-font-size": 5, "text-valign": "center", events: "no" } },
       { selector: "edge", style: {
         width: "data(width)", "line-color": "data(stroke)", "target-arrow-color": "data(stroke)", "target-arrow-shape": "triangle",

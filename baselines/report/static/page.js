@@ -136,6 +136,7 @@
     else return;
     event.preventDefault();
   });
+  new ResizeObserver(() => { if (view.cy) { view.cy.resize(); view.cy.fit(24); } }).observe(get("graph"));
   get("fit").addEventListener("click", () => view.cy.fit(24));
   get("closer").addEventListener("click", () => zoom(1.25));
   get("farther").addEventListener("click", () => zoom(0.8));

@@ -94,7 +94,7 @@ const Panel = (() => {
       const mean = all.reduce((sum, value) => sum + value, 0) / all.length, to = data.edges[step.edge][1];
       return { mean, row: make("tr", {},
         make("td", {}, make("button", { type: "button", class: "link", on: () => show("edge", step.edge) }, step.action || "(nothing)")),
-        make("td", {}, to === v ? "stays" : short(data.nodes[to])), make("td", { class: "number" }, `${all.length} times`),
+        make("td", {}, to === v ? "stays" : short(data.nodes[to])), make("td", { class: "number" }, all.length === 1 ? "once" : `${all.length} times`),
         make("td", { class: `number ${sign(mean)}` }, signed(mean))) };
     });
     rows.sort((a, b) => b.mean - a.mean);
