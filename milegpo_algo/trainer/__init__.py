@@ -7,6 +7,7 @@ values      the critic, where an estimator needs one
 updates     mini-batches, their exact mean, TRL's loss
 credit      rows from episodes
 resume      what a checkpoint holds beside transformers' own; stopping by signal
+stopping    when a run ends before its time; saving and loading
 multi_turn  an iteration from end to end; evaluation
 """
 

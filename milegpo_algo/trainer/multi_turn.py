@@ -8,16 +8,12 @@ Reused from TRL and transformers as they are: construction (model, reference, ad
 checkpoints. Overridden: where rows come from, how they are averaged (exactly, over the global
 mini-batch), and evaluation (tasks, not losses). There is no code for any one estimator here.
 tests/milegpo_algo/test_trl_contract.py holds every private name of TRL that this package relies on.
-
-A checkpoint holds model, optimizer, schedule and random numbers (transformers'), critic and place
-in the stream of tasks (ours); resuming from it gives the weights of a run that was never stopped.
 """
 
 from __future__ import annotations
 
-import signal
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,12 +25,8 @@ from transformers import (
     PreTrainedTokenizerBase,
     ProcessorMixin,
     TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
 )
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
-from transformers.trainer_utils import TrainOutput
 
 from milegpo_algo import Rollouts, make_estimator
 from milegpo_algo.batch import Row, shares
@@ -52,9 +44,9 @@ from milegpo_algo.trainer.credit import (
     with_token_credit,
     without_degenerate,
 )
-from milegpo_algo.trainer.resume import Progress, StopRequest, last_checkpoint
+from milegpo_algo.trainer.resume import Progress, StopRequest
+from milegpo_algo.trainer.stopping import Stopping, StopWhere
 from milegpo_algo.trainer.table import IterationTable
-from milegpo_algo.trainer.updates import Updates
 from milegpo_algo.trainer.values import explained_variance
 
 if TYPE_CHECKING:
@@ -65,7 +57,7 @@ def _no_reward(**_: object) -> list[float]:
     raise RuntimeError("Never called: rewards come from the environment.")
 
 
-class MultiTurnTrainer(Updates):
+class MultiTurnTrainer(Stopping):
     """Trains a language model on environments, with one advantage per environment step.
 
     Args:
@@ -130,32 +122,13 @@ class MultiTurnTrainer(Updates):
         self.engine = VLLMEngine(self.vllm_generation) if self.use_vllm else None
         if isinstance(estimator, TokenEstimator):
             self._add_critic(model if isinstance(model, str) else model.config._name_or_path)
-        self.add_callback(_Stop(self._why_stop))
+        self.add_callback(StopWhere(self._why_stop))
         self.remove_callback(PrinterCallback if self.args.disable_tqdm else ProgressCallback)
         self.add_callback(IterationTable(bar=not self.args.disable_tqdm))
         folder = Path(self.args.output_dir)
         self.trajectories = TrajectoryFolder(folder, self.codec.decode)
         self.metrics_file = MetricsFile(folder / "metrics.jsonl")
         self.evaluations_file = MetricsFile(folder / "evaluations.jsonl")
-
-    def train(self, *args: object, **kwargs: object) -> TrainOutput:
-        """Train as transformers does; SIGTERM or SIGINT end it after an iteration, resumably.
-
-        Afterwards `stopped` says why training ended before `max_steps`, or is None.
-        """
-        self.stopped = None
-        with self.stop_request.listening():
-            output: TrainOutput = super().train(*args, **kwargs)
-        self._say_why()
-        return output
-
-    def _say_why(self) -> None:
-        if self.stopped is not None and self.accelerator.is_main_process:
-            checkpoint = last_checkpoint(Path(self.args.output_dir))
-            print(
-                f"Stopped after iteration {self.state.global_step}: {self.stopped}. To continue: "
-                f"resume_from_checkpoint={checkpoint}"
-            )
 
     def training_step(
         self, model: torch.nn.Module, inputs: object, num_items_in_batch: object = None
@@ -229,45 +202,6 @@ class MultiTurnTrainer(Updates):
         with self.watch.phase("trajectories"):
             self.trajectories.write(iteration, episodes, [row.advantage for row in rows])
 
-    # ---- stopping and going on -------------------------------------------------------------
-
-    def _count_flat(self, summary: Mapping[str, float]) -> None:
-        """Count iterations in a row from which nothing can be learnt."""
-        nothing = (
-            summary["rows"] == 0
-            or summary["zero_advantage"] == 1.0
-            or summary["cut_replies"] == 1.0
-            or summary.get("clip_ratio/region_mean") == 1.0
-        )
-        self.progress = replace(self.progress, flat=self.progress.flat + 1 if nothing else 0)
-
-    def _why_stop(self) -> str | None:
-        """Say why training ends here, the same on every process."""
-        number = self.stop_request.signal
-        if self._sum_over_processes(number is not None) > 0:
-            self.stopped = "asked to" if number is None else signal.Signals(number).name
-        elif 0 < self.args.flat_patience <= self.progress.flat:
-            self.stopped = (
-                f"nothing to learn from in {self.progress.flat} iterations: every advantage 0, "
-                "every reply cut, or every ratio clipped (zero_advantage, cut_replies and "
-                "clip_ratio in metrics.jsonl; flat_patience is the limit)"
-            )
-        return self.stopped
-
-    def _save_checkpoint(self, model: torch.nn.Module, trial: object) -> None:
-        super()._save_checkpoint(model, trial)
-        self.accelerator.wait_for_everyone()  # others write their random numbers and shards
-        if self.args.should_save:
-            checkpoint = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
-            self._save_critic(checkpoint)
-            self.progress.save(checkpoint)
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        if checkpoint is not None:
-            self.progress = Progress.load(Path(checkpoint))
-            self._load_critic(Path(checkpoint))
-        super()._load_optimizer_and_scheduler(checkpoint)
-
     # ---- evaluation ------------------------------------------------------------------------
 
     def evaluate(
@@ -311,23 +245,6 @@ class MultiTurnTrainer(Updates):
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, named)
         self.model.train(was_training)
         return named
-
-
-class _Stop(TrainerCallback):
-    """Ends training after an iteration, with a checkpoint, where there is a reason to."""
-
-    def __init__(self, why: Callable[[], str | None]) -> None:
-        self._why = why
-
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **_: object,
-    ) -> None:
-        if self._why() is not None:
-            control.should_save = control.should_training_stop = True
 
 
 def _check_dropout(model: PreTrainedModel) -> None:
