@@ -2,6 +2,7 @@
 
 python -m scripts.bench webshop
 python -m scripts.bench webshop --products 1000 50000 1000000     # builds for minutes, once
+python -m scripts.bench webshop --browser                         # steps in Chromium instead
 """
 
 import argparse
@@ -10,6 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from milegpo_envs.reports import Cell, Report
+from milegpo_envs.webshop.bench_browser import TASKS as TASKS_IN_BROWSER
+from milegpo_envs.webshop.bench_browser import browser_rows
 from milegpo_envs.webshop.bench_queries import QUERIES, QueryCosts, query_costs
 from milegpo_envs.webshop.bench_steps import TASKS, StepCosts, step_costs
 
@@ -24,10 +27,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cache", type=Path, help="keep what is built here (default: a folder that is removed)"
     )
+    parser.add_argument("--browser", action="store_true", help="steps in Chromium, nothing else")
 
 
 def run(options: argparse.Namespace) -> Report:
     """One column a size."""
+    if options.browser:
+        return _in_browser(options.products[0])
     with ExitStack() as stack:
         cache = options.cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         costs = [query_costs(products, cache / "webshop") for products in options.products]
@@ -41,6 +47,15 @@ def run(options: argparse.Namespace) -> Report:
             "Memory: what the process gained by opening and searching, mapped pages included.",
             f"Steps: {TASKS} purchases in the text environment, clickables and state id included.",
         ),
+    )
+
+
+def _in_browser(products: int) -> Report:
+    return Report(
+        title="WebShop in Chromium, wall-clock",
+        columns=("measured", f"{products:,} products"),
+        rows=browser_rows(products),
+        notes=(f"Medians over {TASKS_IN_BROWSER} purchases; one environment, its own site.",),
     )
 
 

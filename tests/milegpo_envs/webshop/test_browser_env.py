@@ -15,7 +15,7 @@ import pytest
 
 import milegpo_envs  # noqa: F401  # registers the environments
 from milegpo_envs.errors import DataMissing, UnknownName
-from milegpo_envs.webshop import browser
+from milegpo_envs.webshop import bench_browser, browser
 from milegpo_envs.webshop.browser import Browser, BrowserFailed, missing
 from milegpo_envs.webshop.shop import PARTS
 from milegpo_envs.webshop.shortest import shortest_purchase
@@ -317,3 +317,11 @@ def test_a_window_needs_a_screen(monkeypatch):
     with pytest.raises(DataMissing, match="headless=True"):
         env.reset()
     env.close()
+
+
+@needs_chromium
+def test_the_bench_measures_steps_and_memory(monkeypatch):
+    monkeypatch.setattr(bench_browser, "TASKS", 1)
+    rows = dict(bench_browser.browser_rows(20))
+    assert len(rows) == 5
+    assert all(value > 0 for value in rows.values())
