@@ -31,7 +31,13 @@ from transformers import (
 )
 
 from milegpo_algo.rollout.generator import Codec, Generator, Image, Messages, Sample, images_of
-from milegpo_algo.rollout.hf_backend import ChatCodec, HFGenerator, choose, uniforms
+from milegpo_algo.rollout.hf_backend import (
+    ChatCodec,
+    HFGenerator,
+    check_template,
+    choose,
+    uniforms,
+)
 
 IMAGE_INPUTS = ("pixel_values", "image_grid_thw", "image_sizes", "pixel_attention_mask")
 """Arguments of a model's forward pass that processors make of images alone."""
@@ -106,6 +112,7 @@ class VisionCodec:
             )
         self.processor = processor
         self.template_settings = dict(template_settings or {})
+        check_template(str(processor.chat_template), self.template_settings)
         self._ids_of = lru_cache(cache_size)(self._encode)
 
     def encode(self, messages: Messages) -> list[int]:

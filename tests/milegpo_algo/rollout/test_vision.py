@@ -211,6 +211,11 @@ def test_a_processor_needs_a_template():
         VisionCodec(bare)
 
 
+def test_a_setting_that_the_template_never_reads_is_refused():
+    with pytest.raises(ValueError, match="enable_thinking"):
+        VisionCodec(qwen_processor(), {"enable_thinking": False})
+
+
 def test_configurations_tell_who_can_see():
     assert reads_images(MODEL.config)
     assert not reads_images(tiny_model(tiny_tokenizer()).config)
