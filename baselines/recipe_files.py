@@ -189,6 +189,8 @@ def _methods(path: Path, given: object) -> dict[str, dict[str, object]]:
         settings = own.get("estimator_settings")
         if isinstance(settings, dict):
             own["estimator_settings"] = [f"{key}={value}" for key, value in settings.items()]
+        elif isinstance(settings, str):
+            own["estimator_settings"] = [settings]
         out[name] = own
     return out
 

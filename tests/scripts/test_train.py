@@ -1,12 +1,17 @@
 import json
+import shutil
 
 import pytest
+from rich.console import Console
 from trl import TrlParser
 
-from baselines.recipe_files import MAIN_JOB
+from baselines.comparison import Row
+from baselines.recipe_files import MAIN_JOB, RECIPES
+from baselines.rerun import find_row, rerun_command, run_again
 from baselines.train_options import TrainOptions, read_options
 from milegpo_algo.config import MultiTurnConfig
 from scripts.train import main
+from tests.baselines.toy_rows import logged
 
 TINY = [
     *("--warm_episodes", "12", "--warm_steps", "4", "--max_steps", "1", "--eval_size", "3"),
@@ -133,3 +138,50 @@ def test_a_run_goes_on_from_its_last_checkpoint(tmp_path):
     assert [e["success"] for e in cut["episodes"]] == [e["success"] for e in whole["episodes"]]
     assert cut["rows_trained"] == whole["rows_trained"]
     assert cut["recipe_hash"] == whole["recipe_hash"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "method"),
+    [
+        ("alfworld", "graphgpo-dynamic"),
+        ("webshop", "milegpo-without-pcc"),
+        ("sokoban", "ppo"),
+    ],
+)
+def test_a_cell_of_a_comparison_trains_from_its_recipe(tmp_path, environment, method):
+    config = ("--config", str(RECIPES / "tiny.yaml"), "--environment", environment)
+    short = ("--max_completion_length", "6", "--id_split", "train", "--id_size", "2")
+    row = train(tmp_path, "cell", *config, "--method", method, *short)
+    assert row["method"] == method
+    assert row["counts"]["rows"] == row["rows_trained"] > 0
+    assert row["in_distribution"]["panel"]["size"] == 2
+    assert row["options"]["environment"] == environment
+    assert Row.of(row).protocol["horizon"] == 3
+
+
+def test_a_row_runs_again_from_what_it_says_and_gives_the_same_numbers(tmp_path, capfd):
+    row = train(
+        *(tmp_path, "first", "--estimator", "milegpo", "--seed", "5"),
+        *("--max_completion_length", "6", "--estimator_settings", "eta=0.5"),
+    )
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({**row, "seed": 4}) + "\n" + json.dumps(row) + "\n")
+    shutil.rmtree(tmp_path / "cache")  # the warm start is made again, too
+    assert run_again(f"{file}:milegpo-seed5", tmp_path, Console()) == 0
+    assert "the same numbers again" in capfd.readouterr().out
+    again = json.loads((tmp_path / "again" / "milegpo-seed5" / "result.json").read_text())
+    assert again["settings"] == row["settings"]
+    assert again["settings"]["eta"] == 0.5
+    assert again["trained_hash"] == row["trained_hash"]
+
+
+def test_a_row_that_does_not_exist_is_named_with_those_that_do(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(logged("grpo", s, [[0, 1], [1, 1]])) + "\n" for s in (1, 2)))
+    assert find_row(f"{file}:1").name == "grpo-seed2"
+    with pytest.raises(ValueError, match=r"0 \(grpo-seed1\), 1 \(grpo-seed2\)"):
+        find_row(str(file))
+    with pytest.raises(ValueError, match="does not say how it was trained"):
+        rerun_command(find_row(f"{file}:grpo-seed1"), tmp_path)
+    with pytest.raises(ValueError, match="no file"):
+        find_row("nowhere.jsonl:1")
