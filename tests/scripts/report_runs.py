@@ -57,10 +57,11 @@ def fork(task="fork"):
 
 
 def grid(columns, rows, task="grid"):
-    """Walks through a grid of states, columns * rows + 2 nodes with the goal."""
+    """Walks that visit every state of a grid, half of them to success, and some that cross them."""
     walks = []
-    for row in range(rows):
-        path = ["S", *(f"c{c}r{(row + c * (row % 3)) % rows}" for c in range(columns))]
+    for row in range(rows + rows // 4):
+        stride = 5 if row < rows else 7
+        path = ["S", *(f"c{c}r{(row + stride * (c % 4)) % rows}" for c in range(columns))]
         success = row % 2 == 0
         walks.append(episode(task, row, [*path, "end"] if success else path, success))
     return walks
