@@ -16,6 +16,7 @@ import trl
 from packaging.version import Version
 from transformers.cache_utils import Cache, DynamicLayer
 from trl import GRPOConfig, GRPOTrainer
+from trl.distributed import DistributedBackend
 from trl.models.utils import disable_gradient_checkpointing, unwrap_model_for_generation
 from trl.trainer.utils import use_adapter
 
@@ -268,3 +269,17 @@ def test_the_last_hidden_states_come_first_from_the_trunk():
     model = transformers.Qwen2ForCausalLM(config)
     output = model.get_decoder()(torch.tensor([[1, 2]]))
     assert output[0] is output.last_hidden_state
+
+
+def test_how_a_model_is_spread_over_processes_is_told_as_before():
+    assert {"is_zero3", "is_fsdp", "summon_full_params"} <= set(vars(DistributedBackend))
+    constructor = source(transformers.Trainer.__init__)
+    creation = source(transformers.Trainer.create_accelerator_and_postprocess)
+    assert "self.model_wrapped = " in constructor
+    for name in ("is_deepspeed_enabled", "is_fsdp_enabled"):
+        assert f"self.{name} = " in constructor + creation
+
+
+def test_the_bench_can_still_ask_trl_for_one_turn():
+    expected = ["self", "prompt_ids", "images", "multimodal_fields", "num_generations"]
+    assert parameters(GRPOTrainer._generate_single_turn)[:5] == expected
