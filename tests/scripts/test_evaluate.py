@@ -1,8 +1,11 @@
 import json
+import shutil
+from statistics import fmean, pstdev
 
 import pytest
 from transformers import AutoTokenizer
 
+from baselines.comparison import Row, lines
 from baselines.tiny_policy import TinyShape, build_model, train_tokenizer
 from scripts.evaluate import main
 
@@ -39,6 +42,60 @@ def test_a_panel_is_swept_once_per_seed_whatever_the_number_of_slots(model, tmp_
     assert len(pairs) == len(set(pairs)) == 10
     assert wide["stops"] == {"horizon": 10}
     assert wide["success"] == 0.0  # running out of steps is not success
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--slots", "1"), ("--slots", "3"), ("--env_workers", "2", "--env_pool", "processes")],
+    ids=" ".join,
+)
+def test_no_reply_depends_on_the_batch_or_on_where_environments_live(model, tmp_path, options):
+    hot = ("--eval_temperature", "1.0", "--horizon", "3")
+    first = row(model, tmp_path, *hot, "--trajectories", str(tmp_path / "first"))
+    other = row(model, tmp_path, *hot, "--trajectories", str(tmp_path / "other"), *options)
+    said = [replies(tmp_path / name) for name in ("first", "other")]
+    assert said[0] == said[1]
+    assert len({reply for _, _, reply in said[0]}) > 25  # of 30: they do differ among themselves
+    assert {**first, "engine": None} == {**other, "engine": None}
+
+
+def replies(folder):
+    lines = [json.loads(x) for file in sorted(folder.iterdir()) for x in file.open()]
+    return [(e["iteration"], e["task_id"], s["reply"]) for e in lines for s in e["steps"]]
+
+
+def test_the_row_tells_spread_kinds_ends_and_where_it_was_made(model, tmp_path, capsys):
+    found = row(model, tmp_path, "--agent", "random", "--eval_size", "6", "--horizon", "12")
+    assert found["success"] == fmean(found["success_by_seed"].values())
+    assert found["success_std"] == pstdev(found["success_by_seed"].values())
+    low, high = found["success_interval"]
+    assert low <= found["success"] <= high
+    assert sum(kind["episodes"] for kind in found["by_type"].values()) == 12
+    assert {"steps", "format_valid", "action_valid", "score_std"} <= set(
+        found["by_type"].popitem()[1]
+    )
+    assert sum(found["stops"].values()) == 12
+    assert found["protocol"]["horizon"] == 12
+    assert found["panel"]["data"] == "generated"
+    assert len(found["code"]["sources"]) == 16
+    said = capsys.readouterr().err
+    assert "ends of episodes" in said
+    assert "action" in said
+
+
+def test_rows_of_agents_of_a_trained_policy_and_of_training_stand_in_one_table(model, tmp_path):
+    start = row(model, tmp_path)
+    trained = {**start, "agent": None, "estimator": "grpo", "seed": 1, "method": "grpo"}
+    trained |= {"convention": "paper", "recipe_hash": "beef", "checkpoint_rule": "last"}
+    folder = tmp_path / "cell"
+    shutil.copytree(model, folder / "model")
+    del trained["agent"]
+    (folder / "result.json").write_text(json.dumps(trained))
+    again = row(folder / "model", tmp_path)
+    assert (again["estimator"], again["seed"]) == ("grpo", 1)
+    rows = [Row.of(r) for r in (trained, start, row(model, tmp_path, "--agent", "random"))]
+    assert [line.name for line in lines(rows)] == ["grpo", "direct", "random"]
+    assert Row.of(again).name == "grpo-seed1"
 
 
 def test_the_tokenizer_reads_as_it_was_trained_after_saving_and_loading(model):
