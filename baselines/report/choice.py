@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any
 
 from baselines.judges import Judges, judges
 from baselines.report.explorer import Lens, task_graph
 from baselines.report.replayed import Stage
 from baselines.report.sources import NothingToReport, Run, Sources, Stored, rollouts_of
-from milegpo_algo import RolloutError, SettingError, StepEstimator, make_estimator
+from milegpo_algo import RolloutError, Rollouts, SettingError, StepEstimator, make_estimator
 from milegpo_algo.diagnostics import Diagnosis, diagnose
 from milegpo_algo.estimator import RECIPES
 from milegpo_algo.returns import tasks_with_spread
@@ -41,48 +40,39 @@ class Collected:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    run: Run
-    stored: Stored
-    task: str
-
-
 def collect(sources: Sources, wanted: Wanted) -> Collected:
     """Diagnose all stored rollouts, and assemble graphs until the page is full.
+
+    Runs share the room; a run's latest iterations and tasks with both outcomes come first, and
+    every run has at least one graph.
 
     Raises:
         NothingToReport: a file cannot be read, or no task or iteration of the wanted ones exists.
     """
     out = Collected()
+    runs = [run for run in sources.runs if run.stored]
     tasks: set[str] = set()
-    queues = [list(_candidates(run, wanted, out, tasks)) for run in sources.runs if run.stored]
+    size, left = 0, 0
+    for number, run in enumerate(runs):
+        room = (wanted.max_bytes - size) / (len(runs) - number)
+        spent, without = _add(run, wanted, room, out, tasks)
+        size, left = size + spent, left + without
     if missing := sorted(set(wanted.tasks) - tasks):
         listed = ", ".join(sorted(tasks)[:8])
         raise NothingToReport(
             f"No rollouts of task {', '.join(missing)}. Some of the {len(tasks)} tasks there are: "
             f"{listed or 'none; choose other --iterations'}."
         )
-    if not wanted.iterations and any(len(run.stored) > 1 for run in sources.runs):
-        earlier = sorted({s.iteration for run in sources.runs for s in run.stored[:-1]})
+    if not wanted.iterations and any(len(run.stored) > 1 for run in runs):
+        earlier = sorted({s.iteration for run in runs for s in run.stored[:-1]})
         out.notes.append(
             "The explorer has each run's last stored iteration; --iterations takes others "
             f"({', '.join(map(str, earlier))}). The diagnostics pool all of them."
         )
-    stages = {run.name: Stage(run.row) for run in sources.runs}
-    size, left = 0, 0
-    for candidate in (c for turn in zip_longest(*queues) for c in turn if c is not None):
-        if size >= wanted.max_bytes:
-            left += 1
-            continue
-        text = _graph(candidate, wanted, stages[candidate.run.name], out)
-        size += len(text)
-    for stage in stages.values():
-        stage.close()
     if left:
         out.notes.append(
             f"{left} more task graphs are left out, as this page holds about "
-            f"{wanted.max_bytes // 1_000_000} MB of them. Choose with --tasks and --iterations, or "
+            f"{wanted.max_bytes / 1e6:g} MB of them. Choose with --tasks and --iterations, or "
             "raise --max_mb."
         )
     return out
@@ -100,59 +90,69 @@ def recipe_of(run: Run, wanted: Wanted) -> str | None:
     return name if name in RECIPES else None
 
 
-def _candidates(run: Run, wanted: Wanted, out: Collected, tasks: set[str]) -> Iterator[_Candidate]:
-    """Yield tasks, the latest iteration first, those with both outcomes first."""
-    chosen = [s for s in run.stored if not wanted.iterations or s.iteration in wanted.iterations]
-    asked = _judges(run, wanted)
-    for stored in run.stored:
-        rollouts, _ = rollouts_of(stored, _penalise(run))
-        try:
-            found = diagnose(
-                rollouts,
-                graphgpo=asked.graphgpo,
-                milegpo=asked.milegpo,
-                estimators=asked.others,
-            )
-        except RolloutError as error:
-            out.notes.append(f"{stored.path.name} of {run.name} is not diagnosed: {error}.")
-            continue
-        known = out.diagnoses.get(run.name)
-        out.diagnoses[run.name] = found if known is None else known + found
-    for stored in reversed(chosen if wanted.iterations else chosen[-1:]):
-        rollouts, _ = rollouts_of(stored, _penalise(run))
-        tasks.update(rollouts.tasks)
-        mixed = tasks_with_spread(rollouts)
-        order = sorted(range(len(rollouts.tasks)), key=lambda t: (not mixed[t], t))
-        for name in (rollouts.tasks[t] for t in order):
-            if not wanted.tasks or name in wanted.tasks:
-                yield _Candidate(run, stored, name)
+def _add(run: Run, wanted: Wanted, room: float, out: Collected, tasks: set[str]) -> tuple[int, int]:
+    """Add a run's diagnosis and graphs; each file is read once.
 
-
-def _graph(candidate: _Candidate, wanted: Wanted, stage: Stage, out: Collected) -> str:
-    run, stored = candidate.run, candidate.stored
-    rollouts, episodes = rollouts_of(stored, _penalise(run))
-    asked = _judges(run, wanted)
+    Returns:
+        Characters that its graphs take, and how many graphs found no room.
+    """
+    asked, stage = _judges(run, wanted), Stage(run.row)
     lenses = _lenses(run, asked)
+    spent, left = 0, 0
+    for stored in reversed(run.stored):
+        rollouts, episodes = rollouts_of(stored, _penalise(run))
+        _diagnose(run, stored, rollouts, asked, out)
+        last = stored is run.stored[-1]
+        if stored.iteration not in wanted.iterations if wanted.iterations else not last:
+            continue
+        tasks.update(rollouts.tasks)
+        for task in _chosen(rollouts, wanted):
+            if spent and spent >= room:
+                left += 1
+                continue
+            try:
+                graph = task_graph(rollouts, episodes, task, lenses, asked.milegpo, stage)
+            except RolloutError as error:
+                out.notes.append(f"Task {task} of {run.name} is left out: {error}.")
+                continue
+            text = json.dumps(graph, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+            out.texts.append(text)
+            out.graphs.append(_listed(run, stored, graph))
+            spent += len(text)
+    stage.close()
+    return spent, left
+
+
+def _diagnose(run: Run, stored: Stored, rollouts: Rollouts, asked: Judges, out: Collected) -> None:
     try:
-        graph = task_graph(rollouts, episodes, candidate.task, lenses, asked.milegpo, stage)
+        found = diagnose(
+            rollouts, graphgpo=asked.graphgpo, milegpo=asked.milegpo, estimators=asked.others
+        )
     except RolloutError as error:
-        out.notes.append(f"Task {candidate.task} of {run.name} is left out: {error}.")
-        return ""
-    text = json.dumps(graph, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    won = sum(t["success"] for t in graph["trajectories"])
-    out.texts.append(text)
-    out.graphs.append(
-        {
-            "run": run.name,
-            "iteration": stored.iteration,
-            "file": stored.path.name,
-            "task": candidate.task,
-            "won": won,
-            "of": len(graph["trajectories"]),
-            "states": len(graph["nodes"]),
-        }
-    )
-    return text
+        out.notes.append(f"{stored.path.name} of {run.name} is not diagnosed: {error}.")
+        return
+    known = out.diagnoses.get(run.name)
+    out.diagnoses[run.name] = found if known is None else known + found
+
+
+def _chosen(rollouts: Rollouts, wanted: Wanted) -> list[str]:
+    """The tasks that were asked for, those with both outcomes first."""
+    mixed = tasks_with_spread(rollouts)
+    order = sorted(range(len(rollouts.tasks)), key=lambda t: (not mixed[t], t))
+    names = [rollouts.tasks[t] for t in order]
+    return [name for name in names if not wanted.tasks or name in wanted.tasks]
+
+
+def _listed(run: Run, stored: Stored, graph: dict[str, Any]) -> dict[str, Any]:
+    """What the page's lists show of a graph."""
+    return {
+        "run": run.name,
+        "iteration": stored.iteration if stored.iteration else stored.path.stem,
+        "task": graph["task"],
+        "won": sum(t["success"] for t in graph["trajectories"]),
+        "of": len(graph["trajectories"]),
+        "states": len(graph["nodes"]),
+    }
 
 
 def _lenses(run: Run, asked: Judges) -> list[Lens]:
@@ -163,7 +163,7 @@ def _lenses(run: Run, asked: Judges) -> list[Lens]:
         try:
             own = make_estimator(name, **settings)
             if isinstance(own, StepEstimator):
-                lenses.append(Lens(f"{name}, as this run set it", own))
+                lenses.append(Lens(f"{name}, as this run set it", own, own=True))
         except (SettingError, ValueError):
             pass  # settings that are functions cannot be rebuilt; the recorded numbers are there
     names = sorted(asked.others, key=lambda n: (ORDER.index(n) if n in ORDER else len(ORDER), n))

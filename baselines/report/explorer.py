@@ -28,10 +28,11 @@ Json = dict[str, Any]  # any: what the page's scripts read
 
 @dataclass(frozen=True)
 class Lens:
-    """An estimator under a name of the page's list."""
+    """An estimator under a name of the page's list; own: with the settings of the run itself."""
 
     name: str
     estimator: StepEstimator
+    own: bool = False
 
 
 def task_graph(
@@ -82,7 +83,11 @@ def task_graph(
         "steps": [
             {**_step(part, r, recorded), "edge": step_edges[r]} for r, recorded in enumerate(steps)
         ],
-        "estimators": [*_as_recorded(steps), *(_lens(lens, part) for lens in lenses)],
+        "estimators": [
+            *(_lens(lens, part) for lens in lenses if lens.own),
+            *_as_recorded(steps),
+            *(_lens(lens, part) for lens in lenses if not lens.own),
+        ],
         "marks": {n: _marks(found) for n, found in marks.items()},
     }
 
@@ -114,7 +119,10 @@ def _played(part: Rollouts, task: str, stage: Stage) -> tuple[dict[str, Seen], s
     try:
         return stage.play(task, walks), ""
     except Mismatch as problem:
-        return {}, f"Observations are those of the prompts; not played again: {problem}."
+        return (
+            {},
+            f"Observations are those of the prompts; not played again: {str(problem).rstrip('.')}.",
+        )
 
 
 def _node(

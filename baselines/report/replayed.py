@@ -74,7 +74,10 @@ class Stage:
             except (EnvError, ValueError, OSError, ImportError) as error:
                 problem = str(error)
                 continue
-            return self._walk(env, task, walks)
+            try:
+                return self._walk(env, task, walks)
+            except EnvError as error:
+                raise Mismatch(str(error)) from error
         raise Mismatch(problem)
 
     def _walk(self, env: gym.Env[Any, str], task: str, walks: Sequence[Walk]) -> dict[str, Seen]:

@@ -118,6 +118,7 @@ const Panel = (() => {
       ["distance before and after", "d(u, g), d(v, g)", `${number(data.nodes[a].distance)}, ${number(data.nodes[b].distance)}`],
     ]));
     out.push(make("h3", {}, "Steps"));
+    if (!estimator.terms.length) out.push(make("p", { class: "note" }, "These numbers were stored; choose an estimator for what its numbers are made of."));
     if (estimator.formula) out.push(make("p", { class: "note" }, estimator.formula));
     on.forEach(([step, at], place) => out.push(stepOf(view, step, at, place === 0 || at === view.step)));
     const from = data.nodes[a];
