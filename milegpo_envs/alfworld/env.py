@@ -20,6 +20,7 @@ from milegpo_envs.errors import unknown_name
 from milegpo_envs.panels import Coverage
 from milegpo_envs.prompts import Template
 from milegpo_envs.spaces import TextSpace
+from milegpo_envs.tasks import asked_task
 
 ENGINES = ("auto", "fast", "textworld")
 READERS: Mapping[str, Callable[[object, Sequence[str]], Read]] = {
@@ -168,13 +169,7 @@ class ALFWorldEnv(gym.Env[str, str]):
             UnknownName: for a task that is not in the split, or an option other than "task".
         """
         super().reset(seed=seed)
-        for option in options or {}:
-            if option != "task":
-                raise unknown_name("option of reset", option, ("task",))
-        task = (options or {}).get("task")
-        if task is None:
-            ids = self._games.task_ids
-            task = ids[int(self.np_random.integers(2**62)) % len(ids)]
+        task = asked_task(options, self.np_random, self._games.task_ids)
         self._game = self._games.game(task)
         self._things = things(self._game)
         self._engine = start_engine(self._game, self._engine_name, self._engine)

@@ -19,6 +19,7 @@ from milegpo_envs.sokoban.prompt import BOTH_PROMPTS, IMAGE_PROMPTS, TEXT_PROMPT
 from milegpo_envs.sokoban.render import Image, draw, tiles
 from milegpo_envs.sokoban.solver import distance
 from milegpo_envs.spaces import TextSpace
+from milegpo_envs.tasks import asked_task
 
 Observation: TypeAlias = str | Image | dict[str, str | Image]
 
@@ -130,13 +131,7 @@ class SokobanEnv(gym.Env[Observation, str]):
             UnknownName: for a level that is not in the split, or an option other than "task".
         """
         super().reset(seed=seed)
-        for option in options or {}:
-            if option != "task":
-                raise unknown_name("option of reset", option, ("task",))
-        task = (options or {}).get("task")
-        if task is None:
-            ids = self._levels.task_ids
-            task = ids[int(self.np_random.integers(2**62)) % len(ids)]
+        task = asked_task(options, self.np_random, self._levels.task_ids)
         self._level = self._levels.level(task)
         self._views = views_of(self._level.room)
         self._now = self._views.at(self._level.start)

@@ -12,6 +12,7 @@ from milegpo_envs.errors import UnknownName, unknown_name
 from milegpo_envs.prompts import Template
 from milegpo_envs.spaces import TextSpace
 from milegpo_envs.state import state_id
+from milegpo_envs.tasks import asked_task
 from milegpo_envs.webshop.actions import Move, read_action
 from milegpo_envs.webshop.canonical import CANONICAL
 from milegpo_envs.webshop.catalogue import Size
@@ -130,12 +131,7 @@ class ShopEnv(gym.Env[str, str]):
             UnknownName: for a task that is not in the split, or an option other than "task".
         """
         super().reset(seed=seed)
-        for option in options or {}:
-            if option != "task":
-                raise unknown_name("option of reset", option, ("task",))
-        task = (options or {}).get("task")
-        if task is None:
-            task = self._tasks[int(self.np_random.integers(2**62)) % len(self._tasks)]
+        task = asked_task(options, self.np_random, self._tasks)
         self._index = self._index_of(task)
         self._begin(self._index)
         self._begun = True
