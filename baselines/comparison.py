@@ -71,11 +71,7 @@ class Row:
         row = cls(
             **{
                 **{name: logged[name] for name in names},
-                # Earlier rows said beside the panel whose its games are.
-                "panel": {
-                    **({"data": logged["data"]} if "data" in logged else {}),
-                    **logged["panel"],
-                },
+                "panel": {**_data(logged), **logged["panel"]},
                 "eval_seeds": tuple(logged["eval_seeds"]),
                 "episodes": tuple(Played(**episode) for episode in logged["episodes"]),
             },

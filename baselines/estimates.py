@@ -26,7 +26,7 @@ Interval = tuple[float, float]
 
 def mean(scores: Scores) -> Scores:
     """Return the mean of scores (..., runs, tasks) over runs and tasks."""
-    return scores.mean(axis=(-2, -1))
+    return np.asarray(scores.mean(axis=(-2, -1)))
 
 
 def interquartile_mean(scores: Scores) -> Scores:

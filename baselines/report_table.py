@@ -97,7 +97,7 @@ def notes(rows: Sequence[Row], planned: int, command: str) -> list[str]:
     """
     one, panel = rows[0], rows[0].panel
     done = sum(row.method != WARM_START for row in rows)
-    rule = next((row.checkpoint_rule for row in rows if row.trained), one.checkpoint_rule)
+    rule = next((row.checkpoint_rule for row in rows if row.trained), "none was trained")
     settings = ", ".join(f"{key}={value}" for key, value in one.env_settings.items())
     seeds = ", ".join(map(str, one.eval_seeds))
     return [
@@ -114,11 +114,16 @@ def notes(rows: Sequence[Row], planned: int, command: str) -> list[str]:
         "each other. One run has no interval.",
         "Above warm start: yes if the interval's lower end exceeds the warm start's success, "
         "below if its upper end falls short of it.",
-        f"All start from weights {one.model_hash}; recipe {one.recipe_hash}; convention "
-        f"{one.convention}.",
+        f"All start from weights {_said(rows, 'model_hash')}; recipe "
+        f"{_said(rows, 'recipe_hash')}; convention {_said(rows, 'convention')}.",
         "Versions: " + ", ".join(f"{name} {number}" for name, number in one.versions.items()) + ".",
         f"Command: {command}",
     ]
+
+
+def _said(rows: Sequence[Row], key: str) -> str:
+    """Return what the rows that have a key agree on."""
+    return str(next((value for row in rows if (value := getattr(row, key)) is not None), "n/a"))
 
 
 def _kinds(table: Sequence[Line]) -> list[str]:

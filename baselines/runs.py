@@ -129,9 +129,13 @@ def versions() -> dict[str, str]:
 
 
 def run_folders(folder: Path) -> list[Path]:
-    """Return the finished run folders at or below a folder, sorted; earlier results aside."""
-    found = {path.parent for path in folder.rglob(RESULT)}
-    return sorted(p for p in found if not any(n.startswith("earlier-") for n in p.parts))
+    """Return the finished run folders at or below a folder, sorted.
+
+    Results that ``--fresh`` moved aside and rows that were run again are left out.
+    """
+    found = {path.parent.relative_to(folder) for path in folder.rglob(RESULT)}
+    aside = {p for p in found if p.parts and p.parts[0].startswith(("earlier-", "again"))}
+    return sorted(folder / p for p in found - aside)
 
 
 @cache
