@@ -97,7 +97,7 @@ def notes(rows: Sequence[Row], planned: int, command: str) -> list[str]:
     """
     one, panel = rows[0], rows[0].panel
     done = sum(row.method != WARM_START for row in rows)
-    rule = next((row.checkpoint_rule for row in rows if row.trained), "none was trained")
+    rule = next((row.checkpoint_rule for row in rows if row.trained), one.checkpoint_rule)
     settings = ", ".join(f"{key}={value}" for key, value in one.env_settings.items())
     seeds = ", ".join(map(str, one.eval_seeds))
     return [

@@ -134,7 +134,7 @@ def run_folders(folder: Path) -> list[Path]:
     Results that ``--fresh`` moved aside and rows that were run again are left out.
     """
     found = {path.parent.relative_to(folder) for path in folder.rglob(RESULT)}
-    aside = {p for p in found if p.parts and p.parts[0].startswith(("earlier-", "again"))}
+    aside = {p for p in found if any(n == "again" or n.startswith("earlier-") for n in p.parts)}
     return sorted(folder / p for p in found - aside)
 
 
