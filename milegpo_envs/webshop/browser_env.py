@@ -1,5 +1,6 @@
 """`milegpo/WebShopBrowser-v0`: the shop of `milegpo/WebShop-v0` in a real browser."""
 
+import copy
 import json
 import os
 import time
@@ -214,14 +215,14 @@ class WebShopBrowserEnv(ShopEnv):
     def _state(self, observation: str) -> object:
         if self.state_kind == "observation":
             return {"observation": observation}
-        return self._facts["states"][self.state_kind]
+        return copy.deepcopy(self._facts["states"][self.state_kind])
 
     def _offered(self) -> list[str]:
         return list(self._actions)
 
     def _receipt(self) -> Receipt | None:
         receipt = self._facts["receipt"]
-        return None if receipt is None else Receipt(*receipt)
+        return None if receipt is None else Receipt(*copy.deepcopy(receipt))
 
 
 def _sendable(text: str) -> str:

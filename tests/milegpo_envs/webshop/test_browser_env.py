@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 import milegpo_envs  # noqa: F401  # registers the environments
 from milegpo_envs.errors import DataMissing, UnknownName
@@ -170,6 +172,20 @@ def test_the_official_products_are_the_same_in_both_and_no_picture_is_fetched():
 def test_it_keeps_the_contract(chromium):
     env = gym.wrappers.TimeLimit(chromium, 15)
     check_contract(env, env.unwrapped.task_ids()[3], shortest_purchase(chromium.opened, 3))
+
+
+@needs_chromium
+def test_gymnasium_finds_nothing_to_say(chromium):
+    """Infos of two steps share nothing, for one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*no render modes.*")
+        warnings.filterwarnings("ignore", message=".*different from the unwrapped version.*")
+        check_env(chromium, skip_close_check=True)
+        env = gym.wrappers.PassiveEnvChecker(chromium)
+        env.reset(options={"task": 3})
+        for action in ("foo", *shortest_purchase(chromium.opened, 3), "foo", "foo"):
+            env.step(action)
 
 
 @needs_chromium
