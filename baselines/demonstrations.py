@@ -76,7 +76,13 @@ class _Watched(gym.Wrapper[str, str, str, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        self.observation, info = self.env.reset(seed=seed, options=options)
+        observation, info = self.env.reset(seed=seed, options=options)
+        if not isinstance(observation, str):
+            raise ValueError(
+                "Experts read text, and this environment shows pictures: give a model to start "
+                "from (--model), or take observation='text'."
+            )
+        self.observation = observation
         self.admissible = tuple(info["admissible_actions"])
         return self.observation, info
 
@@ -109,6 +115,9 @@ def demonstrate(
 
     Yields:
         The steps of an episode and whether it succeeded.
+
+    Raises:
+        ValueError: the environment shows pictures.
     """
     watched = _Watched(env)
     prompted = Prompted(watched, history=history, style=style)
