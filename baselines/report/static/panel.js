@@ -46,7 +46,7 @@ const Panel = (() => {
       data.starts.includes(v) ? badge("", "start") : null));
     if (state.text !== undefined) out.push(make("pre", { class: "observation" }, state.text));
     else if (state.prompt) out.push(make("p", { class: "note" }, "The prompt in which it was first seen:"), make("pre", { class: "observation" }, state.prompt));
-    else if (!state.goal) out.push(make("p", { class: "note" }, "No observation is stored: rollouts only end here."));
+    else if (!state.goal) out.push(make("p", { class: "note" }, "No observation of it is stored."));
     out.push(make("h3", {}, "Distance"), table([
       ["to success, in this graph", "d(v, g)", number(state.distance)],
       state.facts ? ["to success, in truth", "", state.trueDistance === null ? "none" : number(state.trueDistance)] : null,
