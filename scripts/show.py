@@ -1,6 +1,6 @@
 """Read trajectories in the terminal.
 
-    python -m scripts.show runs/x/trajectories/iteration-000010.jsonl         # one line each
+    python -m scripts.show runs/x/iteration-000010.jsonl                      # one line each
     python -m scripts.show FILE --task TASK_ID                                # its episodes
     python -m scripts.show FILE --task TASK_ID --trajectory 3 --prompts       # everything
     python -m scripts.show FILE --failed                                      # only failures
