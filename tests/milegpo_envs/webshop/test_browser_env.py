@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 import warnings
+from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
@@ -19,9 +21,13 @@ import milegpo_envs  # noqa: F401  # registers the environments
 from milegpo_envs.errors import DataMissing, UnknownName
 from milegpo_envs.webshop import bench_browser, browser
 from milegpo_envs.webshop.browser import Browser, BrowserFailed, missing
+from milegpo_envs.webshop.catalogue import MemoryCatalogue
+from milegpo_envs.webshop.opening import OpenShop
 from milegpo_envs.webshop.shop import PARTS
 from milegpo_envs.webshop.shortest import shortest_purchase
 from tests.milegpo_envs.contract import check_contract
+from tests.milegpo_envs.range_server import serving
+from tests.milegpo_envs.webshop import small_shop
 from tests.milegpo_envs.webshop.real_shop import FOLDER, needs_real_shop
 
 ROOT = Path(__file__).parents[3]
@@ -341,3 +347,42 @@ def test_the_bench_measures_steps_and_memory(monkeypatch):
     rows = dict(bench_browser.browser_rows(20))
     assert len(rows) == 5
     assert all(value > 0 for value in rows.values())
+
+
+@needs_chromium
+@pytest.mark.parametrize("pictures", [True, False])
+def test_pictures_lie_over_drawings_and_broken_ones_give_way(chromium, pictures):
+    """Pictures come from another server of this machine, which counts what it is asked for."""
+    chromium.reset(options={"task": 0})
+    dot = b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
+    from milegpo_envs.webshop.site.server import open_server  # needs Flask
+
+    with serving({"dot.gif": dot}) as pictured:
+        shop = small_shop.shop()
+        products = [
+            small_shop.product(f"B00000000{i}", f"Tea {name}", images=(f"{pictured.url}/{name}",))
+            for i, name in enumerate(("dot.gif", "none.gif"))
+        ]
+        catalogue = MemoryCatalogue("pictured", products, "1" * 32)
+        shop = replace(shop, catalogue=catalogue, search=lambda query: [0, 1], prices=(1.0, 1.0))
+        server = open_server(OpenShop("pictured", shop, [small_shop.goal()]), pictures=pictures)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            chromium._browser.visit(f"http://127.0.0.1:{server.port}/task/0")
+            form = "const form = document.getElementById('anywhere');"
+            chromium._browser.ask(f"{form} form.elements.query.value = 'tea'; form.submit()")
+            shown = """
+            return [...document.querySelectorAll(".card")].map((card) => {
+              const pictures = [...card.querySelectorAll("img")];
+              const loaded = pictures.filter((one) => one.naturalWidth > 0);
+              return [card.querySelectorAll("svg").length, loaded.length, pictures.length];
+            })"""
+            wanted = [[1, 1, 1], [1, 0, 0]] if pictures else [[1, 0, 0], [1, 0, 0]]
+            until = time.monotonic() + 30
+            while (found := chromium._browser.ask(shown)) != wanted and time.monotonic() < until:
+                time.sleep(0.05)
+            assert found == wanted
+            assert bool(pictured.seen) is pictures
+        finally:
+            server.shutdown()
+            server.server_close()
