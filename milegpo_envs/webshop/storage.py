@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,8 +36,12 @@ def user_cache() -> Path:
 
 
 def beside(data: Path) -> Path:
-    """Where to put what is derived from a data folder: inside it if it can be written."""
-    return data / ".milegpo" if os.access(data, os.W_OK) else user_cache()
+    """Where to put what is derived from a data folder: inside it if it can be written.
+
+    Root may write anywhere; a folder without write permission for its owner is left alone.
+    """
+    writable = os.access(data, os.W_OK) and data.stat().st_mode & stat.S_IWUSR
+    return data / ".milegpo" if writable else user_cache()
 
 
 class Draft:

@@ -9,6 +9,7 @@ from milegpo_envs.errors import DataMissing, UnknownName
 from milegpo_envs.webshop.catalogue import load_catalogue
 from milegpo_envs.webshop.generated import GeneratedCatalogue, write_official
 from milegpo_envs.webshop.official import OfficialCatalogue
+from milegpo_envs.webshop.storage import beside, user_cache
 
 
 @pytest.fixture
@@ -121,3 +122,12 @@ def test_processes_may_open_a_folder_at_the_same_time(folder):
     ]
     found = [pickle.loads(process.communicate()[0]) for process in started]
     assert found == [list(GeneratedCatalogue(40, None))] * 3
+
+
+def test_a_folder_that_is_not_to_be_written_is_left_alone(tmp_path):
+    """Also by root, who could."""
+    assert beside(tmp_path) == tmp_path / ".milegpo"
+    tmp_path.chmod(0o555)
+    assert beside(tmp_path) == user_cache()
+    tmp_path.chmod(0o755)
+    assert beside(tmp_path / "none") == user_cache()
