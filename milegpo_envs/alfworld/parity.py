@@ -124,8 +124,9 @@ def run(options: argparse.Namespace, advance: Advance) -> Report:
         columns=("compared with", "games of", "games", "states", "mismatches"),
         rows=tuple(rows),
         notes=(
-            f"{len(made)} generated games, {len(real)} from {options.data or 'no folder'}. "
-            "Compared in every state: text, admissible commands, won, changing facts.",
+            f"{len(made)} generated games"
+            + (f", {len(real)} from {options.data}. " if options.data else ". ")
+            + "Compared in every state: text, admissible commands, won, changing facts.",
             *left_out,
             *map(str, found[:SHOWN]),
             *([f"... and {len(found) - SHOWN} more mismatches."] if len(found) > SHOWN else []),
