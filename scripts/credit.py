@@ -3,8 +3,10 @@
     python -m scripts.credit                                  # the worked example of the docs
     python -m scripts.credit --convention verl-agent --recipe webshop
     python -m scripts.credit steps.parquet --task some-task --estimators gigpo milegpo
+    python -m scripts.credit runs/train/iteration-000005.jsonl --task some-task
 
-PPO needs a critic; here it is one that predicts 0 for a reply of one token.
+A file holds steps (`Rollouts.to_parquet`) or episodes (`scripts.train --trajectory_steps`). PPO
+needs a critic; here it is one that predicts 0 for a reply of one token.
 """
 
 import argparse
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from baselines.report.sources import NothingToReport, Stored, rollouts_of
 from milegpo_algo import (
     GOAL,
     RolloutError,
@@ -40,16 +43,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", nargs="?", type=Path, help="Parquet (default: the worked example)")
+    parser.add_argument(
+        "file", nargs="?", type=Path, help="Parquet or JSON lines (default: the worked example)"
+    )
     parser.add_argument("--task", help="show one task only")
     parser.add_argument("--convention", choices=tuple(CONVENTIONS), default="paper")
     parser.add_argument("--recipe", choices=RECIPES)
     parser.add_argument("--estimators", nargs="+", choices=estimator_names(), metavar="NAME")
     options = parser.parse_args(arguments)
-    rollouts = example() if options.file is None else Rollouts.from_parquet(options.file)
     names = options.estimators or sorted(estimator_names(), key=_place)
-    columns = {name: credit(rollouts, name, options.convention, options.recipe) for name in names}
-    sys.stdout.write(table(rollouts, columns, options.task))
+    try:
+        rollouts = example() if options.file is None else rollouts_of(Stored(options.file, 0))[0]
+        columns = {n: credit(rollouts, n, options.convention, options.recipe) for n in names}
+        text = table(rollouts, columns, options.task)
+    except (NothingToReport, RolloutError, ModuleNotFoundError) as error:
+        parser.exit(2, f"{parser.prog}: error: {error}\n")
+    sys.stdout.write(text)
 
 
 def example() -> Rollouts:
@@ -87,7 +96,8 @@ def credit(rollouts: Rollouts, name: str, convention: str, recipe: str | None) -
 def table(rollouts: Rollouts, columns: Mapping[str, FloatArray], task: str | None = None) -> str:
     """Markdown, a line per step, by trajectory and time."""
     if task is not None and task not in rollouts.tasks:
-        raise RolloutError(f"no task {task!r} among the {len(rollouts.tasks)} given")
+        listed = ", ".join(rollouts.tasks[:12]) + (", ..." if len(rollouts.tasks) > 12 else "")
+        raise RolloutError(f"no task {task!r} among the {len(rollouts.tasks)} given: {listed}")
     several = len(rollouts.tasks) > 1 and task is None
     head = [*(["task"] if several else []), "trajectory", "step", "from", "to", *columns]
     lines = [head, ["---"] * (len(head) - len(columns)) + ["--:"] * len(columns)]

@@ -2,10 +2,12 @@
 
     python -m scripts.replay runs/rollouts/*.parquet --recipe webshop
     python -m scripts.replay steps.parquet --json report.json --figures figures/
+    python -m scripts.replay runs/train/iteration-*.jsonl
 
-Each file holds the steps of one iteration (`Rollouts.to_parquet`). The report pools them: how many
-steps leave a shared state, what GraphGPO ties and which ties MileGPO's stages break the right way,
-what supports milestones, which groups and rows teach nothing, and seconds per iteration.
+Each file holds the steps of one iteration (`Rollouts.to_parquet`) or its episodes (`scripts.train
+--trajectory_steps`). The report pools them: how many steps leave a shared state, what GraphGPO ties
+and which ties MileGPO's stages break the right way, what supports milestones, which groups and rows
+teach nothing, and seconds per iteration.
 """
 
 import argparse
@@ -19,7 +21,8 @@ from pathlib import Path
 from types import ModuleType
 
 from baselines.judges import Judges, judges
-from milegpo_algo import Rollouts
+from baselines.report.sources import NothingToReport, Stored, rollouts_of
+from milegpo_algo import RolloutError, Rollouts
 from milegpo_algo.diagnostics import Diagnosis, Share, diagnose
 from milegpo_algo.estimator import RECIPES
 from milegpo_algo.graph import StateGraph
@@ -34,20 +37,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", nargs="+", type=Path, help="Parquet, one iteration each")
+    parser.add_argument(
+        "files", nargs="+", type=Path, help="Parquet or JSON lines, an iteration each"
+    )
     parser.add_argument("--recipe", choices=RECIPES, default="alfworld")
     parser.add_argument("--convention", choices=("paper", "verl-agent"), default="paper")
     parser.add_argument("--json", metavar="FILE", default="-", help="report; - is stdout (default)")
     parser.add_argument("--figures", metavar="FOLDER", type=Path, help="one PNG per figure")
     options = parser.parse_args(arguments)
-    report = replay(options.files, judges(options.recipe, options.convention))
-    text = json.dumps(report | {"recipe": options.recipe, "convention": options.convention})
-    if options.json == "-":
-        sys.stdout.write(text + "\n")
-    else:
-        Path(options.json).write_text(text + "\n", encoding="utf-8")
-    if options.figures is not None:
-        draw(report, options.figures)
+    try:
+        report = replay(options.files, judges(options.recipe, options.convention))
+        text = json.dumps(report | {"recipe": options.recipe, "convention": options.convention})
+        if options.json == "-":
+            sys.stdout.write(text + "\n")
+        else:
+            Path(options.json).write_text(text + "\n", encoding="utf-8")
+        if options.figures is not None:
+            draw(report, options.figures)
+    except (NothingToReport, RolloutError, ModuleNotFoundError, OSError) as error:
+        parser.exit(2, f"{parser.prog}: error: {error}\n")
 
 
 def replay(files: Sequence[Path], judges: Judges) -> dict[str, object]:
@@ -56,7 +64,7 @@ def replay(files: Sequence[Path], judges: Judges) -> dict[str, object]:
     seconds: dict[str, float] = {}
     counts = {"iterations": 0, "tasks": 0, "trajectories": 0, "successes": 0, "steps": 0}
     for file in files:
-        rollouts = Rollouts.from_parquet(file)
+        rollouts, _ = rollouts_of(Stored(file, 0))
         found = diagnose(
             rollouts,
             graphgpo=judges.graphgpo,

@@ -94,7 +94,7 @@ def find(paths: Sequence[Path]) -> Sources:
     return Sources(runs, tables)
 
 
-def rollouts_of(stored: Stored, penalise: str) -> tuple[Rollouts, list[Line]]:
+def rollouts_of(stored: Stored, penalise: str = "format") -> tuple[Rollouts, list[Line]]:
     """Read the rollouts of an iteration, and its episodes where the file holds them.
 
     Args:

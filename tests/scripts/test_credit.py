@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from milegpo_algo import RolloutError, estimator_names, make_estimator
+from milegpo_algo import estimator_names, make_estimator
 from scripts import credit
+from tests.scripts.report_runs import fork, write_lines
 
 PAGE = (Path(__file__).parents[2] / "docs" / "estimators.md").read_text(encoding="utf-8")
 TABLES = re.findall(r"<!-- python -m scripts\.credit ?(.*) -->\n((?:\|.*\n)+)", PAGE)
@@ -39,9 +40,31 @@ def test_one_task_of_a_file_can_be_shown(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 12
     assert lines[2] == "| 1 | 0 | S | A | 0.730 |"
-    with pytest.raises(RolloutError, match="no task 'p'"):
+    with pytest.raises(SystemExit) as ended:
         credit.main([*arguments, "p"])
+    assert ended.value.code == 2
+    assert "no task 'p' among the 1 given: q" in capsys.readouterr().err
 
 
 def test_a_malformed_step_says_so():
     assert "1 (malformed)" in credit.table(credit.example(), {"x": np.zeros(10)})
+
+
+def test_a_training_run_s_episodes_can_be_shown(tmp_path, capsys):
+    write_lines(tmp_path / "iteration-000002.jsonl", fork())
+    credit.main([str(tmp_path / "iteration-000002.jsonl"), "--estimators", "grpo"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 2 + 2 + 2 + 4 + 3
+    # Returns 10, 10, 10, 0, 0: mean 6, sample deviation sqrt(30).
+    assert lines[2] == "| 0 | 0 | S | A | 0.730 |"
+    assert lines[-1] == "| 4 | 2 | X | X | -1.095 |"
+
+
+@pytest.mark.parametrize("name", ["missing.parquet", "empty.parquet", "cut.parquet", "cut.jsonl"])
+def test_a_file_without_rollouts_ends_in_one_line(name, tmp_path, capsys):
+    if name != "missing.parquet":
+        (tmp_path / name).write_text("" if name == "empty.parquet" else '{"task_id":')
+    with pytest.raises(SystemExit) as ended:
+        credit.main([str(tmp_path / name)])
+    assert ended.value.code == 2
+    assert name in capsys.readouterr().err

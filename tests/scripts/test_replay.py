@@ -7,6 +7,7 @@ import pytest
 from milegpo_algo import Rollouts, estimator_names
 from scripts import replay
 from tests.milegpo_algo.toy_rollouts import random_records
+from tests.scripts.report_runs import fork, write_lines
 
 pytest.importorskip("pyarrow")
 
@@ -46,3 +47,19 @@ def test_replay_draws_one_png_per_figure(files, tmp_path):
     }
     for file in figures.iterdir():
         assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_replay_of_what_cannot_be_read_ends_in_one_line(tmp_path, capsys):
+    (tmp_path / "cut.parquet").write_text("PAR1")
+    for name in ("cut.parquet", "missing.parquet"):
+        with pytest.raises(SystemExit) as ended:
+            replay.main([str(tmp_path / name)])
+        assert ended.value.code == 2
+        assert f"{name} cannot be read as rollouts" in capsys.readouterr().err
+
+
+def test_replay_judges_a_training_run_s_episodes(tmp_path, capsys):
+    write_lines(tmp_path / "iteration-000002.jsonl", fork())
+    replay.main([str(tmp_path / "iteration-000002.jsonl")])
+    counts = json.loads(capsys.readouterr().out)["counts"]
+    assert (counts["trajectories"], counts["successes"], counts["steps"]) == (5, 3, 13)
