@@ -78,9 +78,11 @@ class Place:
     workers: Workers = field(default_factory=Workers)
 
     def __post_init__(self) -> None:
-        """Refuse ids that are not ours before anything is built."""
+        """Refuse ids that are not ours, and episodes without an end, before anything is built."""
         if self.env_id not in milegpo_envs.ENTRY_POINTS:
             raise unknown_name("environment", self.env_id, milegpo_envs.ENTRY_POINTS)
+        if self.horizon is not None and self.horizon < 1:  # -1 is gymnasium's for no limit
+            raise ValueError(f"horizon={self.horizon}: an episode has at least 1 step.")
 
     def env(self, split: str) -> gym.Env[str, str]:
         """Make the text environment of a split.

@@ -45,6 +45,17 @@ class Played:
     cost: float = 0.0
 
 
+def check_seeds(seeds: Sequence[int]) -> None:
+    """Refuse seeds that would count episodes twice, or none.
+
+    Raises:
+        ValueError: there is no seed, or one is there twice.
+    """
+    if not seeds or len(set(seeds)) < len(seeds):
+        listed = " ".join(map(str, seeds))
+        raise ValueError(f"eval_seeds: give one seed or more, each once, not '{listed}'.")
+
+
 def evaluate(
     pool: Pool,
     generator: Generator,

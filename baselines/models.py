@@ -79,8 +79,10 @@ def local_player(
 
     Raises:
         PackageMissing: the packaged model is asked for and its package is not there.
+        FileNotFoundError: there is no such model.
     """
     path = str(packaged_model()) if name == PACKAGED else name
+    check_model(path)
     processing = load_processing(path)
     model = load_model(path).eval()
     generator = generator_of(
@@ -99,6 +101,22 @@ def local_player(
         name,
         weights_hash(folder) if folder.is_dir() else name,
     )
+
+
+def check_model(path: str) -> None:
+    """Refuse what transformers cannot load, before anything else is made.
+
+    Raises:
+        FileNotFoundError: it is neither a folder with a model nor a model of the hub.
+    """
+    try:
+        AutoConfig.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise FileNotFoundError(
+            f"No model at {path!r}: give a folder with a config.json, such as runs/train/model, "
+            f"or a hub id. transformers says: {reason}"
+        ) from error
 
 
 def load_processing(path: str) -> Processing:

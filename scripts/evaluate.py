@@ -28,13 +28,15 @@ from transformers import HfArgumentParser
 
 from baselines.agents import KINDS, SCRIPTED, Agent, run_agent
 from baselines.environments import Place, Workers, read_settings
-from baselines.evaluation import OnEpisodes
+from baselines.evaluation import OnEpisodes, check_seeds
 from baselines.models import PackageMissing, Player, endpoint_player, local_player, nothing
 from baselines.recipe_files import MAIN_JOB, read_plan
 from baselines.result_rows import engine, evaluated
 from baselines.runs import RESULT, write_json
 from baselines.summary_table import summary_tables
 from milegpo_algo.rollout.episode import Episode
+from milegpo_algo.rollout.openai_backend import EndpointError
+from milegpo_algo.rollout.spending import BudgetSpent
 from milegpo_algo.rollout.trajectories import TrajectoryFolder
 from milegpo_envs.errors import EnvError
 
@@ -123,6 +125,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         parser.set_defaults(**_defaults(given))
         options: EvaluateOptions = parser.parse_args_into_dataclasses(given)[0]
+        _check(options)
         settings = read_settings(options.env_settings)
         place = Place(
             options.env_id,
@@ -140,7 +143,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         player = _player(options)
     except (EnvError, PackageMissing, ValueError, OSError, ImportError) as error:
         parser.exit(2, f"{parser.prog}: error: {error}\n")
-    row = _row(options, place, panel, agent, player)
+    try:
+        row = _row(options, place, panel, agent, player)
+    except (EndpointError, BudgetSpent) as error:
+        parser.exit(1, f"{parser.prog}: error: {error}\n")
     if options.output is not None:
         with Path(options.output).open("a") as file:
             file.write(json.dumps(row) + "\n")
@@ -162,6 +168,22 @@ def _defaults(given: Sequence[str]) -> dict[str, object]:
     known = {spec.name for spec in fields(EvaluateOptions)} - {"output_dir"}
     options = read_plan(asked.config).options(asked.environment)
     return {k: v for k, v in options.items() if k in known}
+
+
+def _check(options: EvaluateOptions) -> None:
+    """Refuse numbers that nothing can be evaluated with.
+
+    Raises:
+        ValueError: names the option.
+    """
+    check_seeds(options.eval_seeds)
+    for name in ("slots", "max_prompt_tokens", "max_completion_length"):
+        if (value := getattr(options, name)) < 1:
+            raise ValueError(f"{name}={value}: must be at least 1.")
+    if not options.eval_temperature >= 0:
+        raise ValueError(f"eval_temperature={options.eval_temperature}: must be at least 0.")
+    if options.base_url is not None and not options.base_url.startswith(("http://", "https://")):
+        raise ValueError(f"base_url={options.base_url!r}: must begin with http:// or https://.")
 
 
 def _player(options: EvaluateOptions) -> Player | None:

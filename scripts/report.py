@@ -12,6 +12,7 @@ with --trajectory_steps N to have those of every N-th iteration.
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import sys
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        if options.max_mb <= 0:
+        if not 0 < options.max_mb < math.inf:
             raise NothingToReport(f"--max_mb {options.max_mb:g}: give a number above 0.")
         sources = find(options.runs)
         wanted = Wanted(

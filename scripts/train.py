@@ -38,8 +38,8 @@ from trl import TrlParser
 
 from baselines.costs import read_costs
 from baselines.environments import Place
-from baselines.evaluation import Played, evaluate, summary
-from baselines.models import end_ids, load_model, load_processing
+from baselines.evaluation import Played, check_seeds, evaluate, summary
+from baselines.models import check_model, end_ids, load_model, load_processing
 from baselines.result_rows import engine, evaluated
 from baselines.runs import RESULT, Progress, settings_hash, weights_hash, write_json
 from baselines.train_options import Asked, TrainOptions, read_options
@@ -89,6 +89,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         asked = read_options(list(sys.argv[1:] if argv is None else argv), parser)
         options = asked.options
         place = options.place()
+        check_seeds(options.eval_seeds)
+        if options.model is not None:
+            check_model(options.model)
         panel = place.panel(options.eval_split, options.eval_size)
         train_panel = place.panel(options.train_split)
         place.prompted(options.train_split).close()

@@ -63,6 +63,12 @@ def collect(sources: Sources, wanted: Wanted) -> Collected:
             f"No rollouts of task {', '.join(missing)}. Some of the {len(tasks)} tasks there are: "
             f"{listed or 'none; choose other --iterations'}."
         )
+    stored = {s.iteration for run in runs for s in run.stored}
+    if missing_iterations := sorted(set(wanted.iterations) - stored):
+        raise NothingToReport(
+            f"No rollouts of iteration {', '.join(map(str, missing_iterations))}. There are: "
+            f"{', '.join(map(str, sorted(stored))) or 'none'}."
+        )
     if not wanted.iterations and any(len(run.stored) > 1 for run in runs):
         earlier = sorted({s.iteration for run in runs for s in run.stored[:-1]})
         out.notes.append(

@@ -209,7 +209,8 @@ class OpenAIChat:
                 self._sleep(wait)
         raise EndpointError(
             f"{url} failed {self.endpoint.retries + 1} times, lastly with {fault}. "
-            "Lower concurrency or requests_per_minute, or raise retries or timeout."
+            "See that it runs and that the address is right; if it is only busy, lower "
+            "concurrency or requests_per_minute, or raise retries or timeout."
         )
 
     def _read(self, answer: Mapping[str, Json]) -> ChatReply:

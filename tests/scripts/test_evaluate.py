@@ -7,6 +7,8 @@ from transformers import AutoTokenizer
 
 from baselines.comparison import Row, lines
 from baselines.tiny_policy import TinyShape, build_model, train_tokenizer
+from milegpo_algo.rollout.openai_backend import EndpointError
+from milegpo_algo.rollout.spending import BudgetSpent
 from scripts.evaluate import main
 
 TEXTS = ["task: put a mug in desk. go to desk 1 | take mug 2 from desk 1"] * 9
@@ -116,13 +118,34 @@ def test_the_tokenizer_reads_as_it_was_trained_after_saving_and_loading(model):
         (("--env_settings", "nope"), "key=value"),
         (("--config=nope.yaml",), "nope.yaml"),
         (("--nope", "1"), "nope"),
+        ((), "No model at 'does-not-matter'"),
+        (("--eval_seeds", "1", "1"), "each once"),
+        (("--slots", "0"), "slots=0"),
+        (("--max_completion_length", "0"), "max_completion_length=0"),
+        (("--max_prompt_tokens", "0"), "max_prompt_tokens=0"),
+        (("--eval_temperature", "-1"), "eval_temperature=-1"),
+        (("--eval_temperature", "nan"), "eval_temperature=nan"),
+        (("--horizon", "-1"), "horizon=-1"),
+        (("--base_url", "127.0.0.1:8000/v1"), "http://"),
     ],
 )
-def test_unknown_names_exit_with_2(capsys, options, valid):
+def test_unknown_names_and_numbers_without_sense_exit_with_2(capsys, options, valid):
     with pytest.raises(SystemExit) as error:
         main(["--model", "does-not-matter", *options])
     assert error.value.code == 2
     assert valid in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("fault", [EndpointError("it is not there"), BudgetSpent("no more")])
+def test_an_endpoint_that_fails_ends_in_one_line(fault, monkeypatch, capsys):
+    def fail(*_: object, **__: object) -> None:
+        raise fault
+
+    monkeypatch.setattr("scripts.evaluate.run_agent", fail)
+    with pytest.raises(SystemExit) as ended:
+        main(["--model", "x", "--base_url", "http://127.0.0.1:9/v1", "--eval_size", "1"])
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.endswith(f"error: {fault}\n")
 
 
 def test_agents_play_the_same_panel(model, tmp_path):

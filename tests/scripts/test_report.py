@@ -236,4 +236,6 @@ def test_bad_input_is_named_with_its_remedy(tmp_path, capsys, make, remedy):
 def test_unknown_tasks_and_sizes_are_refused(tmp_path, capsys):
     folder = write_run(tmp_path / "run", episodes=fork())
     assert "fork" in refused(capsys, folder, "--tasks", "other")
+    assert "iteration 99. There are: 2." in refused(capsys, folder, "--iterations", "2", "99")
     assert "above 0" in refused(capsys, folder, "--max_mb", "0")
+    assert "above 0" in refused(capsys, folder, "--max_mb", "nan")

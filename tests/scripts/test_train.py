@@ -93,6 +93,9 @@ def test_every_recipe_that_comes_along_is_read(tmp_path, capsys, recipe):
         (("--env_settings", "nope=1"), "nope"),
         (("--prompt_style", "nope"), "compact"),
         (("--nope", "1"), "nope"),
+        (("--model", "/nowhere"), "No model at '/nowhere'"),
+        (("--eval_seeds", "1", "1"), "each once"),
+        (("--horizon", "-1"), "horizon=-1"),
     ],
 )
 def test_unknown_names_exit_with_2_before_a_model_loads(tmp_path, capsys, options, valid):
