@@ -1,6 +1,6 @@
 """Which task a reset plays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from milegpo_envs.errors import unknown_name
 def asked_task(
     options: Mapping[str, Any] | None, generator: np.random.Generator, ids: Sequence[Any]
 ) -> Any:
-    """Return ``options["task"]``, unchecked, or where none is asked for one of ``ids``, drawn.
+    """Return ``options["task"]``, only known to be hashable, or one of ``ids``, drawn.
 
     Raises:
         UnknownName: for an option other than "task".
@@ -20,4 +20,6 @@ def asked_task(
         if option != "task":
             raise unknown_name("option of reset", option, ("task",))
     task = (options or {}).get("task")
-    return ids[int(generator.integers(2**62)) % len(ids)] if task is None else task
+    if task is None:
+        return ids[int(generator.integers(2**62)) % len(ids)]
+    return task if isinstance(task, Hashable) else repr(task)  # the name of no task

@@ -34,7 +34,9 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.trainer import TRAINER_STATE_NAME
 from trl import TrlParser
+from trl.import_utils import is_vllm_available
 
 from baselines.costs import read_costs
 from baselines.environments import Place
@@ -95,6 +97,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         panel = place.panel(options.eval_split, options.eval_size)
         train_panel = place.panel(options.train_split)
         place.prompted(options.train_split).close()
+        for split, size in (
+            (options.validation_split, options.validation_size),
+            (options.id_split, options.id_size),
+        ):
+            if split is not None:
+                place.panel(split, size)
+        if asked.config.use_vllm and not is_vllm_available():
+            raise ImportError("use_vllm needs vLLM. Run: pip install 'milegpo[vllm]'")
+        resume = _checkpoint(asked.config.resume_from_checkpoint, Path(asked.config.output_dir))
         if asked.config.final_checkpoint == "best" and options.validation_split in (
             None,
             options.eval_split,
@@ -105,15 +116,14 @@ def main(argv: Sequence[str] | None = None) -> None:
             )
     except (EnvError, ValueError, FileNotFoundError, ImportError) as error:
         parser.exit(2, f"{parser.prog}: error: {error}\n")
-    _run(asked, place, panel, train_panel)
+    _run(asked, place, panel, train_panel, resume)
 
 
-def _run(asked: Asked, place: Place, panel: Panel, train_panel: Panel) -> None:
+def _run(asked: Asked, place: Place, panel: Panel, train_panel: Panel, resume: str | None) -> None:
     options, config = asked.options, asked.config
     started, clock = datetime.now(UTC).isoformat(), time.monotonic()
     folder = Path(config.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    resume = _checkpoint(config.resume_from_checkpoint, folder)
     if PartialState().is_main_process:
         (folder / RESULT).unlink(missing_ok=True)
     progress = Progress(folder)
@@ -280,7 +290,16 @@ def _warm_start(options: TrainOptions, place: Place, progress: Progress) -> str:
 
 
 def _checkpoint(given: str | None, folder: Path) -> str | None:
-    """The checkpoint to resume from: a folder, or the 'last' complete one of the run, if any."""
+    """The checkpoint to resume from: a folder, or the 'last' complete one of the run, if any.
+
+    Raises:
+        FileNotFoundError: the folder is not a checkpoint.
+    """
+    if given is not None and given != "last" and not (Path(given) / TRAINER_STATE_NAME).is_file():
+        raise FileNotFoundError(
+            f"resume_from_checkpoint={given}: no checkpoint is there. Give a folder named "
+            f"checkpoint-N in {folder}, or 'last' for its newest complete one."
+        )
     if given != "last":
         return given
     found = last_checkpoint(folder)

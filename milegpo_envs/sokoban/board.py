@@ -34,6 +34,10 @@ class Room:
     walls: int
     targets: int
 
+    def __reduce__(self) -> tuple[type["Room"], tuple[int, int, int, int]]:
+        """Copies and pickles hold the room alone: what is cached of it cannot be copied."""
+        return Room, (self.height, self.width, self.walls, self.targets)
+
     @cached_property
     def steps(self) -> Mapping[str, int]:
         """Move -> what it adds to a cell's number."""

@@ -4,6 +4,7 @@ import shutil
 import pytest
 from rich.console import Console
 from trl import TrlParser
+from trl.import_utils import is_vllm_available
 
 from baselines.comparison import Row
 from baselines.recipe_files import MAIN_JOB, RECIPES
@@ -96,6 +97,15 @@ def test_every_recipe_that_comes_along_is_read(tmp_path, capsys, recipe):
         (("--model", "/nowhere"), "No model at '/nowhere'"),
         (("--eval_seeds", "1", "1"), "each once"),
         (("--horizon", "-1"), "horizon=-1"),
+        (("--id_split", "nope"), "valid_seen"),
+        (("--validation_split", "nope"), "valid_seen"),
+        (("--validation_split", "valid_seen", "--validation_size", "0"), "cannot have 0 tasks"),
+        pytest.param(
+            ("--use_vllm", "true"),
+            "pip install",
+            marks=pytest.mark.skipif(is_vllm_available(), reason="vLLM is installed"),
+        ),
+        (("--resume_from_checkpoint", "nowhere"), "no checkpoint is there"),
     ],
 )
 def test_unknown_names_exit_with_2_before_a_model_loads(tmp_path, capsys, options, valid):
