@@ -21,16 +21,19 @@ def read_rows(paths: Sequence[Path]) -> list[Row]:
     Raises:
         ValueError: a file is not there, or holds something else; names it.
     """
-    rows = []
+    rows: list[Row] = []
     for path in paths:
         if not path.is_file():
             raise ValueError(f"no file {path}: name result.json or results.jsonl of a run.")
-        text = path.read_text(encoding="utf-8")
         try:
+            text = path.read_text(encoding="utf-8")
             parts = text.splitlines() if path.suffix == ".jsonl" else [text]
-            rows += [Row.of(json.loads(part)) for part in parts if part.strip()]
+            found = [Row.of(json.loads(part)) for part in parts if part.strip()]
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path} cannot be read: {error}") from error
+        if not found:
+            raise ValueError(f"{path} holds no row: leave it out.")
+        rows += found
     return rows
 
 

@@ -318,6 +318,10 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
         ]:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}: must be at least 1.")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed={self.seed}: must be from 0 to {2**32 - 1}.")
+        if not 0 <= self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate={self.learning_rate}: must be a number from 0.")
         if self.temperature <= 0:
             raise ValueError(
                 f"temperature={self.temperature}: training samples, so it must be above 0."

@@ -114,6 +114,10 @@ def _chosen(arguments: argparse.Namespace, plan: Plan) -> Chosen:
         raise ValueError(f"unknown {what} {', '.join(wrong)}. Valid: {', '.join(valid)}")
     if arguments.jobs < 1:
         raise ValueError("--jobs is at least 1")
+    if min(arguments.seeds or plan.seeds) < 0:
+        raise ValueError("--seeds are numbers from 0")
+    if Path(arguments.output_dir).is_file():
+        raise ValueError(f"--output_dir {arguments.output_dir} is a file: name a folder")
     return Chosen(
         Path(arguments.output_dir),
         methods,

@@ -92,6 +92,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         options = asked.options
         place = options.place()
         check_seeds(options.eval_seeds)
+        if options.lora_rank < 0:
+            raise ValueError(f"lora_rank={options.lora_rank}: must be at least 0.")
+        if Path(asked.config.output_dir).is_file():
+            raise ValueError(f"output_dir={asked.config.output_dir} is a file: name a folder.")
         if options.model is not None:
             check_model(options.model)
         panel = place.panel(options.eval_split, options.eval_size)

@@ -161,3 +161,22 @@ def test_commands_are_those_of_scripts_train(tmp_path):
 def test_nothing_here_waits_for_torch():
     code = "import sys, scripts.compare; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--seeds", "1", "-1"), "numbers from 0"),
+        (("--output_dir", "{file}"), "is a file"),
+        (("--rows", "{file}"), "holds no row"),
+        (("--rows", "{bytes}"), "cannot be read"),
+    ],
+)
+def test_what_cannot_be_compared_ends_in_one_line(tmp_path, capsys, asked, said):
+    files = {"file": tmp_path / "empty.json", "bytes": tmp_path / "bytes.jsonl"}
+    files["file"].touch()
+    files["bytes"].write_bytes(b"\xff\xfe")
+    with pytest.raises(SystemExit) as ended:
+        main([word.format(**files) for word in asked], command)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
