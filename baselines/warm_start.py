@@ -61,6 +61,18 @@ class WarmStart:
     threads: int = 1
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuse what nothing can be learnt from.
+
+        Raises:
+            ValueError: no episode, a number of steps below 0, or a noise that is no probability.
+        """
+        if self.episodes < 1 or self.steps < 0 or not 0 <= self.noise <= 1:
+            raise ValueError(
+                f"warm_episodes={self.episodes}, warm_steps={self.steps}, "
+                f"warm_noise={self.noise}: they are at least 1, at least 0, and from 0 to 1."
+            )
+
 
 def warm_start(
     make_env: Callable[[], gym.Env[str, str]],

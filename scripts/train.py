@@ -92,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         options = asked.options
         place = options.place()
         check_seeds(options.eval_seeds)
+        _warm_settings(options)
         if options.lora_rank < 0:
             raise ValueError(f"lora_rank={options.lora_rank}: must be at least 0.")
         if Path(asked.config.output_dir).is_file():
@@ -280,17 +281,21 @@ def _warm_start(options: TrainOptions, place: Place, progress: Progress) -> str:
     folder = warm_start(
         lambda: place.env(options.train_split),
         options.env_id,
-        WarmStart(
-            episodes=options.warm_episodes,
-            noise=options.warm_noise,
-            steps=options.warm_steps,
-            style=options.prompt_style,
-            history=options.history,
-        ),
+        _warm_settings(options),
         Path(options.warm_cache),
         progress,
     )
     return str(folder)
+
+
+def _warm_settings(options: TrainOptions) -> WarmStart:
+    return WarmStart(
+        episodes=options.warm_episodes,
+        noise=options.warm_noise,
+        steps=options.warm_steps,
+        style=options.prompt_style,
+        history=options.history,
+    )
 
 
 def _checkpoint(given: str | None, folder: Path) -> str | None:

@@ -98,6 +98,8 @@ def test_every_recipe_that_comes_along_is_read(tmp_path, capsys, recipe):
         (("--eval_seeds", "1", "1"), "each once"),
         (("--horizon", "-1"), "horizon=-1"),
         (("--seed", "-1"), "seed=-1"),
+        (("--warm_episodes", "0"), "warm_episodes=0"),
+        (("--warm_noise", "2"), "warm_noise=2"),
         (("--learning_rate", "nan"), "learning_rate=nan"),
         (("--learning_rate", "-1"), "learning_rate=-1"),
         (("--lora_rank", "-1"), "lora_rank=-1"),
