@@ -97,8 +97,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise ValueError(f"lora_rank={options.lora_rank}: must be at least 0.")
         if Path(asked.config.output_dir).is_file():
             raise ValueError(f"output_dir={asked.config.output_dir} is a file: name a folder.")
-        if options.model is not None:
-            check_model(options.model)
         panel = place.panel(options.eval_split, options.eval_size)
         train_panel = place.panel(options.train_split)
         place.prompted(options.train_split).close()
@@ -119,6 +117,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 "final_checkpoint='best' would choose on the games that the result is measured on: "
                 "set validation_split to another split, such as valid_seen."
             )
+        if options.model is not None:  # last, as it may ask the hub
+            check_model(options.model)
     except (EnvError, ValueError, FileNotFoundError, ImportError) as error:
         parser.exit(2, f"{parser.prog}: error: {error}\n")
     _run(asked, place, panel, train_panel, resume)
