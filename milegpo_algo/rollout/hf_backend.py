@@ -139,20 +139,12 @@ class HFGenerator:
         """
         if any(images):
             raise ValueError(_READS_ONLY)
-        if any(len(prompt) == 0 for prompt in prompts):
-            raise ValueError("An empty prompt: a model needs at least one token to continue.")
-        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
-        samples: dict[int, Sample] = {}
-        was_training = self.model.training
-        self.model.train(False)
-        try:
-            for start in range(0, len(order), self.max_rows):
-                rows = order[start : start + self.max_rows]
-                batch = self._sample([prompts[i] for i in rows], [keys[i] for i in rows])
-                samples.update(zip(rows, batch, strict=True))
-        finally:
-            self.model.train(was_training)
-        return [samples[i] for i in range(len(prompts))]
+        return in_batches(
+            self.model,
+            prompts,
+            self.max_rows,
+            lambda rows: self._sample([prompts[i] for i in rows], [keys[i] for i in rows]),
+        )
 
     def _sample(self, prompts: list[Sequence[int]], keys: list[int]) -> list[Sample]:
         state = _prefill(self.model, prompts, self.max_new_tokens)
@@ -186,6 +178,34 @@ class HFGenerator:
             )
             for i, n in enumerate(length)
         ]
+
+
+def in_batches(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    max_rows: int,
+    sample: Callable[[list[int]], list[Sample]],
+) -> list[Sample]:
+    """Sample rows of like length together, the model in evaluation mode meanwhile.
+
+    sample: from indices of prompts to a sample for each.
+
+    Raises:
+        ValueError: a prompt is empty.
+    """
+    if any(len(prompt) == 0 for prompt in prompts):
+        raise ValueError("An empty prompt: a model needs at least one token to continue.")
+    order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+    samples: dict[int, Sample] = {}
+    was_training = model.training
+    model.train(False)
+    try:
+        for start in range(0, len(order), max_rows):
+            rows = order[start : start + max_rows]
+            samples.update(zip(rows, sample(rows), strict=True))
+    finally:
+        model.train(was_training)
+    return [samples[i] for i in range(len(prompts))]
 
 
 def choose(

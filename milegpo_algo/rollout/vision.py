@@ -36,6 +36,7 @@ from milegpo_algo.rollout.hf_backend import (
     HFGenerator,
     check_template,
     choose,
+    in_batches,
     uniforms,
 )
 
@@ -221,23 +222,15 @@ class VisionGenerator:
         images: Sequence[Sequence[Image]] = (),
     ) -> list[Sample]:
         """Sample one reply per prompt; see `HFGenerator.generate`."""
-        if any(len(prompt) == 0 for prompt in prompts):
-            raise ValueError("An empty prompt: a model needs at least one token to continue.")
         shown = images or [()] * len(prompts)
-        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
-        samples: dict[int, Sample] = {}
-        was_training = self.model.training
-        self.model.train(False)
-        try:
-            for start in range(0, len(order), self.max_rows):
-                rows = order[start : start + self.max_rows]
-                batch = self._sample(
-                    [prompts[i] for i in rows], [keys[i] for i in rows], [shown[i] for i in rows]
-                )
-                samples.update(zip(rows, batch, strict=True))
-        finally:
-            self.model.train(was_training)
-        return [samples[i] for i in range(len(prompts))]
+        return in_batches(
+            self.model,
+            prompts,
+            self.max_rows,
+            lambda rows: self._sample(
+                [prompts[i] for i in rows], [keys[i] for i in rows], [shown[i] for i in rows]
+            ),
+        )
 
     def _sample(
         self,
