@@ -14,6 +14,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
@@ -127,19 +128,32 @@ class ProcessWorker:
 
     def alive(self) -> bool:
         """See ``Worker.alive``."""
-        return self._process.is_alive()
+        return self._process.is_alive() and not wait([self._process.sentinel], 0)
 
     def stop(self) -> None:
         """See ``Worker.stop``."""
         self._process.kill()
         self._process.join()
-        self._process.close()
+        self._exit_code()
+        with contextlib.suppress(ValueError):  # its exit code will never be known here
+            self._process.close()
         self._connection.close()
+
+    def _exit_code(self) -> int | None:
+        """Return how the process ended, or None where that is unknown a second later.
+
+        Whoever asks the operating system first (a thread that lists multiprocessing's children is
+        enough) is told, and hands it on a moment later or never.
+        """
+        deadline = time.monotonic() + 1.0
+        while (code := self._process.exitcode) is None and time.monotonic() < deadline:
+            self._process.join(0.05)
+            time.sleep(0.001)
+        return code
 
     def _end(self) -> str:
         """Say how the process ended."""
-        self._process.join(1.0)
-        code = self._process.exitcode
+        code = self._exit_code()
         if code is not None and code < 0:
             return f"worker {self._index} was killed by {signal.Signals(-code).name}"
         how = "closed its pipe" if code is None else f"ended with exit code {code}"

@@ -245,13 +245,13 @@ class ShardedPool:
     ) -> dict[int, Answer[Start | Step] | WorkerGone]:
         """Call workers side by side. Interrupted, those that were called are given up."""
         answers: dict[int, Answer[Start | Step] | WorkerGone] = {}
-        deadline = time.monotonic() + seconds
         try:
             for index, slots in calls.items():
                 try:
                     self._hired(index).send(verb, slots)
                 except WorkerGone as error:
                     answers[index] = error
+            deadline = time.monotonic() + seconds  # all work from now on
             for index in [i for i in calls if i not in answers]:
                 left = max(0.0, deadline - time.monotonic())
                 try:

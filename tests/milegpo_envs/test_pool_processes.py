@@ -142,6 +142,18 @@ def test_a_worker_killed_between_two_calls_is_replaced_before_the_reset(moody):
     assert all("error" not in info for _, info in moody.reset([CARRY] * 2))
 
 
+def test_a_worker_whose_end_somebody_else_was_told_is_replaced_all_the_same(moody):
+    """Another thread's wait for any child takes the exit code, and multiprocessing never has it."""
+    moody.reset([CARRY] * 4)
+    killed = moody.step({0: well_formed("look")})[0][4]["pid"]
+    os.kill(killed, signal.SIGKILL)
+    assert os.waitpid(killed, 0) == (killed, signal.SIGKILL)
+    infos = [step[4] for step in moody.step(dict.fromkeys(range(4), well_formed("look"))).values()]
+    lost = [info["error"] for info in infos if "error" in info]
+    assert lost == ["WorkerDied: worker 0 closed its pipe"] * 2
+    assert all("error" not in info for _, info in moody.reset([REACH] * 4))
+
+
 def test_an_environment_that_hangs_times_out_with_its_worker(moody):
     moody.reset([CARRY] * 4)
     answers = moody.step({slot: well_formed("hang" if slot == 1 else "look") for slot in range(4)})
