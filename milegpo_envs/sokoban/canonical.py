@@ -2,19 +2,24 @@
 
 The canonical state is the board in the notation of level files, `{"board": ["####", ...]}`. It
 tells player, boxes, targets and walls and nothing else; a player on a target reads `+` and is
-another state than one on floor. `id_of` writes the bytes that `milegpo_envs.state.state_id` would
-hash without a general encoder, as the symbols need no escapes.
+another state than one on floor. A view keeps the empty room's canonical JSON and prompt, and puts
+player and boxes into copies of them: the bytes that are hashed are those that
+`milegpo_envs.state.state_id` would hash, without a general encoder.
 """
 
 import functools
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from milegpo_envs.sokoban.board import Position, Room
-from milegpo_envs.sokoban.notation import for_prompt, rows_of
+from milegpo_envs.sokoban.notation import TO_PROMPT, blank_rows
+from milegpo_envs.state import canonical_json
 
 _KEPT = 50_000  # positions of one room that are remembered
+_BEFORE = len('{"board":["')  # and three characters after the last row, or between two
+_SYMBOLS = {symbol: (ord(symbol), TO_PROMPT[symbol]) for symbol in "@+$*"}  # in JSON, in prompts
+_PLAYER, _PLAYER_ON_TARGET, _BOX, _BOX_ON_TARGET = _SYMBOLS.values()
 
 
 def canonical(rows: Sequence[str]) -> dict[str, list[str]]:
@@ -22,14 +27,7 @@ def canonical(rows: Sequence[str]) -> dict[str, list[str]]:
     return {"board": list(rows)}
 
 
-def id_of(rows: Sequence[str]) -> str:
-    """`state_id(canonical(rows))`, faster."""
-    text = '{"board":["' + '","'.join(rows) + '"]}'
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-@dataclass(slots=True, eq=False)
-class View:
+class View(NamedTuple):
     """A position as it is shown. Shared between steps and environments: not to be changed.
 
     after: move -> the view it leads to, as far as already known.
@@ -42,7 +40,7 @@ class View:
     solved: bool
     on_target: int
     deadlocked: bool
-    after: dict[str, "View"] = field(default_factory=dict)
+    after: dict[str, "View"]
 
 
 class Views:
@@ -51,6 +49,16 @@ class Views:
     def __init__(self, room: Room) -> None:
         self.room = room
         self._known: dict[Position, View] = {}
+        rows = blank_rows(room)
+        self._board = canonical_json(canonical(rows)).encode()
+        self._place = [
+            _BEFORE + row * (room.width + 3) + column
+            for row in range(room.height)
+            for column in range(room.width)
+        ]
+        self._prompt = [TO_PROMPT[symbol] for row in rows for symbol in row]
+        for end in range(room.width - 1, len(self._prompt) - 1, room.width):
+            self._prompt[end] += "\n"  # these cells are walls: nothing ever stands on them
 
     def at(self, position: Position) -> View:
         """The view of a position."""
@@ -69,15 +77,28 @@ class Views:
         return then
 
     def _make(self, position: Position) -> View:
-        rows = rows_of(self.room, position)
+        room, place = self.room, self._place
+        board, prompt = bytearray(self._board), self._prompt.copy()
+        player, boxes = position
+        on_target = boxes & room.targets
+        left = boxes
+        while left:
+            lowest = left & -left
+            cell = lowest.bit_length() - 1
+            board[place[cell]], prompt[cell] = _BOX_ON_TARGET if lowest & on_target else _BOX
+            left ^= lowest
+        board[place[player]], prompt[player] = (
+            _PLAYER_ON_TARGET if room.targets >> player & 1 else _PLAYER
+        )
         return View(
-            position=position,
-            rows=rows,
-            text=for_prompt(rows),
-            state_id=id_of(rows),
-            solved=self.room.solved(position),
-            on_target=(position.boxes & self.room.targets).bit_count(),
-            deadlocked=self.room.deadlocked(position),
+            position,
+            board[_BEFORE:-3].decode().split('","'),
+            "".join(prompt),
+            hashlib.blake2b(board, digest_size=16).hexdigest(),
+            on_target == boxes,
+            on_target.bit_count(),
+            room.deadlocked(position),
+            {},
         )
 
     def _forget(self) -> None:

@@ -23,9 +23,10 @@ from pathlib import Path
 
 from milegpo_envs.errors import DataMissing, EnvError
 from milegpo_envs.sokoban.board import Position, Room
-from milegpo_envs.sokoban.canonical import id_of
+from milegpo_envs.sokoban.canonical import canonical
 from milegpo_envs.sokoban.level import Level
 from milegpo_envs.sokoban.notation import read_rows, rows_of
+from milegpo_envs.state import state_id
 
 _OTHER_LETTERS = str.maketrans("-_pPbBo", "  @+$*.")
 _SYMBOLS = "#@+$*. "
@@ -82,7 +83,7 @@ def read_levels(path: str | os.PathLike[str]) -> tuple[Level, ...]:
     for number, block in enumerate(_blocks(text.splitlines()), start=1):
         try:
             room, start = _level(block.rows)
-            name = f"{file.stem}/{number:04d}/{id_of(rows_of(room, start))[:8]}"
+            name = f"{file.stem}/{number:04d}/{state_id(canonical(rows_of(room, start)))[:8]}"
             levels.append(Level(name, room, start, block.title))
         except _Fault as fault:
             faults.append(f"{file}:{block.lines[fault.row]}: {fault}")

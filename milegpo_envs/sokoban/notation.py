@@ -20,15 +20,16 @@ from milegpo_envs.sokoban.board import Position, Room
 
 SYMBOLS = "# .$*@+"
 PROMPT_SYMBOLS = "#_OX√PS"
-_TO_PROMPT = {
-    ord(ours): f" {theirs} \t" for ours, theirs in zip(SYMBOLS, PROMPT_SYMBOLS, strict=True)
-}
+TO_PROMPT = {ours: f" {theirs} \t" for ours, theirs in zip(SYMBOLS, PROMPT_SYMBOLS, strict=True)}
+"""A symbol -> how prompts write its cell."""
+
+_TO_PROMPT = str.maketrans(TO_PROMPT)
 _FROM_PROMPT = str.maketrans(PROMPT_SYMBOLS, SYMBOLS)
 
 
 def rows_of(room: Room, position: Position) -> list[str]:
     """Write a board in the notation of level files, one text a row."""
-    rows = list(_blank_rows(room))
+    rows = list(blank_rows(room))
     boxes = position.boxes
     while boxes:
         lowest = boxes & -boxes
@@ -46,7 +47,8 @@ def _put(rows: list[str], cell: int, width: int, on_floor: str, on_target: str) 
 
 
 @functools.lru_cache(maxsize=256)
-def _blank_rows(room: Room) -> tuple[str, ...]:
+def blank_rows(room: Room) -> tuple[str, ...]:
+    """The room without player and boxes, a text a row."""
     line, width = blank_line(room), room.width
     return tuple(line[start : start + width] for start in range(0, len(line), width))
 
@@ -81,12 +83,7 @@ def read_rows(rows: Sequence[str]) -> tuple[Room, Position]:
 
 def for_prompt(rows: Sequence[str]) -> str:
     """Write the rows of a board as prompts show them."""
-    return "\n".join(map(_row_for_prompt, rows))
-
-
-@functools.lru_cache(maxsize=4096)  # many boards, few different rows
-def _row_for_prompt(row: str) -> str:
-    return row.translate(_TO_PROMPT)
+    return "\n".join(row.translate(_TO_PROMPT) for row in rows)
 
 
 def from_prompt(text: str) -> list[str]:

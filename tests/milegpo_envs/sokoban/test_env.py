@@ -18,10 +18,10 @@ from milegpo_envs.errors import UnknownName
 from milegpo_envs.panels import named_panel
 from milegpo_envs.sokoban import bench
 from milegpo_envs.sokoban.board import MOVES, Position
-from milegpo_envs.sokoban.canonical import canonical, id_of, views_of
+from milegpo_envs.sokoban.canonical import Views, canonical, views_of
 from milegpo_envs.sokoban.env import read_move
 from milegpo_envs.sokoban.experts import SolvingExpert
-from milegpo_envs.sokoban.notation import rows_of
+from milegpo_envs.sokoban.notation import for_prompt, rows_of
 from milegpo_envs.sokoban.solver import plan
 from milegpo_envs.state import state_id
 from milegpo_envs.wrappers import Prompted
@@ -47,6 +47,10 @@ def of(tmp_path):
         return env
 
     return making
+
+
+def id_of(text):
+    return state_id(canonical(text.split("/")))
 
 
 def plan_of(env, task):
@@ -112,13 +116,26 @@ def test_a_push_into_a_wall_is_legal_and_keeps_the_state(of):
     assert (after["state_id"], after["state"]) == (info["state_id"], info["state"])
 
 
-def test_the_quick_id_is_the_id_of_the_canonical_state():
-    room, _ = board("#######/#. $  #/#  @$ #/# .   #/#######")
-    draws = random.Random(0)
-    for _ in range(300):
-        player, *boxes = draws.sample(room.floor, 3)
-        rows = rows_of(room, Position(player, sum(1 << b for b in boxes)))
-        assert id_of(rows) == state_id(canonical(rows))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#######/#. $  #/#  @$ #/# .   #/#######",
+        "###/#@#/#$#/#.#/###",
+        "#############/#@ $  .  . $#/#############",
+        "   ####/####  #/#@ $. #/#######",  # blanks outside the walls
+    ],
+)
+def test_a_view_is_what_the_plain_writers_write(text):
+    room, start = board(text)
+    views, draws = Views(room), random.Random(0)
+    for _ in range(200):
+        player, *boxes = draws.sample(room.floor, 1 + start.boxes.bit_count())
+        position = Position(player, sum(1 << b for b in boxes))
+        view, rows = views.at(position), rows_of(room, position)
+        assert (view.rows, view.text) == (rows, for_prompt(rows))
+        assert view.state_id == state_id(canonical(rows))
+        assert view.solved == all(room.targets >> b & 1 for b in boxes)
+        assert view.on_target == sum(room.targets >> b & 1 for b in boxes)
 
 
 def test_player_boxes_targets_and_walls_tell_states_apart():
@@ -130,7 +147,7 @@ def test_player_boxes_targets_and_walls_tell_states_apart():
         "#####/#@$.#/#  ##/#####",  # a wall
         "#####/#+$ #/#   #/#####",  # on a target, or not
     ]
-    assert len({id_of(text.split("/")) for text in boards}) == len(boards)
+    assert len({id_of(text) for text in boards}) == len(boards)
 
 
 def test_two_routes_to_a_board_lead_to_one_state(of):
@@ -138,7 +155,7 @@ def test_two_routes_to_a_board_lead_to_one_state(of):
     for routes in (["right", "down"], ["down", "right"], ["left", "down", "up", "right", "down"]):
         env.reset()
         last = [env.step(move)[4]["state_id"] for move in routes][-1]
-        assert last == id_of(["######", "#    #", "# @$ #", "#  . #", "######"])
+        assert last == id_of("######/#    #/# @$ #/#  . #/######")
 
 
 def test_rewards_of_the_papers(of):

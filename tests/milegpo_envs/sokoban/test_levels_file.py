@@ -1,10 +1,11 @@
 import pytest
 
 from milegpo_envs.errors import DataMissing, EnvError, UnknownName
-from milegpo_envs.sokoban.canonical import id_of
+from milegpo_envs.sokoban.canonical import canonical
 from milegpo_envs.sokoban.levels import FileLevels
 from milegpo_envs.sokoban.levels_file import FaultyLevels, read_levels
 from milegpo_envs.sokoban.notation import rows_of
+from milegpo_envs.state import state_id
 
 ONE = ["######", "#@ $.#", "######"]
 
@@ -31,7 +32,7 @@ def test_several_levels_with_titles_and_comments(read):
         "Third\n\n######\n#@ $.#\n######\n"
     )
     assert rows(first) == rows(second) == rows(third) == ONE
-    board = id_of(ONE)[:8]
+    board = state_id(canonical(ONE))[:8]
     assert [v.id for v in (first, second, third)] == [f"mine/{n:04d}/{board}" for n in (1, 2, 3)]
     assert [v.title for v in (first, second, third)] == ["First", "Second", "Third"]
 
