@@ -232,7 +232,7 @@ def test_no_process_outlives_its_pool(moody):
 
 
 SCRIPT = """
-import os, sys
+import os, signal, sys
 from milegpo_envs.pool import ProcessPool
 from tests.milegpo_envs import pool_toys as toys
 
@@ -266,6 +266,7 @@ def test_a_script_needs_no_main_guard_unless_it_defines_make_itself(tmp_path):
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_their_parent_even_while_they_hang(tmp_path, end):
     body = """
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell's background job
 pool = ProcessPool(toys.moody, 2, 1)
 pool.reset(["reach-attic"])
 print(pool.step({0: "<think></think><action>look</action>"})[0][4]["pid"], flush=True)
