@@ -10,14 +10,15 @@ player and boxes into copies of them: the bytes that are hashed are those that
 import functools
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from milegpo_envs.sokoban.board import Position, Room
 from milegpo_envs.sokoban.notation import TO_PROMPT, blank_rows
 from milegpo_envs.state import canonical_json
 
 _KEPT = 50_000  # positions of one room that are remembered
-_BEFORE = len('{"board":["')  # and three characters after the last row, or between two
+_BEFORE = len('{"board":["')
+_BETWEEN = '","'
 _SYMBOLS = {symbol: (ord(symbol), TO_PROMPT[symbol]) for symbol in "@+$*"}  # in JSON, in prompts
 _PLAYER, _PLAYER_ON_TARGET, _BOX, _BOX_ON_TARGET = _SYMBOLS.values()
 
@@ -27,20 +28,32 @@ def canonical(rows: Sequence[str]) -> dict[str, list[str]]:
     return {"board": list(rows)}
 
 
-class View(NamedTuple):
+@dataclass(slots=True, eq=False)
+class View:
     """A position as it is shown. Shared between steps and environments: not to be changed.
 
-    after: move -> the view it leads to, as far as already known.
+    It holds texts and numbers rather than lists, which the garbage collector would walk.
+
+    board: the rows in the notation of level files, as canonical JSON separates them. text: as
+    prompts show it. down, left, right, up: the view that the move leads to, once known.
     """
 
     position: Position
-    rows: list[str]
+    board: str
     text: str
     state_id: str
     solved: bool
     on_target: int
     deadlocked: bool
-    after: dict[str, "View"]
+    down: "View | None" = None
+    left: "View | None" = None
+    right: "View | None" = None
+    up: "View | None" = None
+
+    @property
+    def rows(self) -> list[str]:
+        """The board, a text a row, as a fresh list."""
+        return self.board.split(_BETWEEN)
 
 
 class Views:
@@ -52,7 +65,7 @@ class Views:
         rows = blank_rows(room)
         self._board = canonical_json(canonical(rows)).encode()
         self._place = [
-            _BEFORE + row * (room.width + 3) + column
+            _BEFORE + row * (room.width + len(_BETWEEN)) + column
             for row in range(room.height)
             for column in range(room.width)
         ]
@@ -71,9 +84,10 @@ class Views:
 
     def follow(self, view: View, move: str) -> View:
         """The view after a move."""
-        then = view.after.get(move)
+        then: View | None = getattr(view, move)
         if then is None:
-            then = view.after[move] = self.at(self.room.after(view.position, move))
+            then = self.at(self.room.after(view.position, move))
+            setattr(view, move, then)
         return then
 
     def _make(self, position: Position) -> View:
@@ -92,18 +106,17 @@ class Views:
         )
         return View(
             position,
-            board[_BEFORE:-3].decode().split('","'),
+            board[_BEFORE:-3].decode(),
             "".join(prompt),
             hashlib.blake2b(board, digest_size=16).hexdigest(),
             on_target == boxes,
             on_target.bit_count(),
             room.deadlocked(position),
-            {},
         )
 
     def _forget(self) -> None:
         for view in self._known.values():
-            view.after.clear()  # they lead to each other in circles
+            view.down = view.left = view.right = view.up = None  # they lead in circles
         self._known.clear()
 
 

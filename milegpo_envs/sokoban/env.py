@@ -147,7 +147,7 @@ class SokobanEnv(gym.Env[Observation, str]):
         if move is None:
             move, problem = read_move(action)
         if move is not None:
-            self._now = before.after.get(move) or self._views.follow(before, move)
+            self._now = self._views.follow(before, move)
         now = self._now
         return self._observed(), self._pay(before, now), now.solved, False, self._info(problem)
 
