@@ -16,7 +16,7 @@ from milegpo_envs.webshop.catalogue import Catalogue
 from milegpo_envs.webshop.product import Product
 from milegpo_envs.webshop.storage import Draft, stored
 
-VERSION = "columns-1"
+VERSION = "columns-2"
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,16 @@ class Columns:
     """Aligned with the catalogue; P products.
 
     low, high: the price or the ends of its range; high is not a number where there is no range.
-    flagged: whether the price text is odd. human: instructions that make a human goal.
-    combinations: of option values, 0 for a product without a synthetic instruction. weight: of each
-    of its synthetic goals, the mean of 1 / (goals that want the attribute) over its attributes.
+    odd_price, odd_options: whether the product was read with such a flag. human: instructions that
+    make a human goal. combinations: of option values, 0 for a product without a synthetic
+    instruction. weight: of each of its synthetic goals, the mean of 1 / (goals that want the
+    attribute) over its attributes.
     """
 
     low: NDArray[np.float64]  # [P]
     high: NDArray[np.float64]  # [P]
-    flagged: NDArray[np.bool_]  # [P]
+    odd_price: NDArray[np.bool_]  # [P]
+    odd_options: NDArray[np.bool_]  # [P]
     human: NDArray[np.int32]  # [P]
     combinations: NDArray[np.int64]  # [P]
     weight: NDArray[np.float64]  # [P]
@@ -49,7 +51,9 @@ def write_columns(catalogue: Catalogue, draft: Draft, advance: Advance | None = 
     """Fill a draft of a store."""
     size = len(catalogue)
     low, high = draft.array("low", "<f8", size), draft.array("high", "<f8", size)
-    flagged, human = draft.array("flagged", "|b1", size), draft.array("human", "<i4", size)
+    odd_price = draft.array("odd_price", "|b1", size)
+    odd_options = draft.array("odd_options", "|b1", size)
+    human = draft.array("human", "<i4", size)
     combinations = draft.array("combinations", "<i8", size)
     weight = draft.array("weight", "<f8", size)
     wanted: list[tuple[str, ...]] = []
@@ -58,7 +62,8 @@ def write_columns(catalogue: Catalogue, draft: Draft, advance: Advance | None = 
         product = catalogue[i]
         low[i] = product.prices[0]
         high[i] = product.prices[1] if len(product.prices) > 1 else np.nan
-        flagged[i] = product.price_flag is not None
+        odd_price[i] = product.price_flag is not None
+        odd_options[i] = product.option_flag is not None
         human[i] = sum(bool(written.attributes) for written in product.human_instructions)
         combinations[i] = count = _combinations(product)
         wanted.append(product.instruction_attributes if count else ())

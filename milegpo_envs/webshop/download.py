@@ -16,11 +16,11 @@ Interrupted, all of it goes on where it stopped. `--nouns` tags the titles of la
 import argparse
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from milegpo_envs.download import DownloadFailed, RemoteFile, check, fetch, sha256_of
+from milegpo_envs.download import DownloadFailed, RemoteFile, WrongFile, check, fetch, sha256_of
 from milegpo_envs.reports import Advance, Report
 from milegpo_envs.webshop.columns import Columns, open_columns
 from milegpo_envs.webshop.nouns import tag_titles
@@ -105,15 +105,22 @@ def obtain(
     known = RemoteFile(f"{MIRRORS[0]}/{name}", sha256, size)
     if other_checksums:
         known = replace(known, sha256=None, size=None)
-    if source is not None and "://" not in source:
-        return _copied(Path(source).expanduser() / name, folder / name, known)
-    bases = MIRRORS if source is None else (source.rstrip("/"),)
+    try:
+        if source is not None and "://" not in source:
+            return _copied(Path(source).expanduser() / name, folder / name, known)
+        bases = MIRRORS if source is None else (source.rstrip("/"),)
+        return _fetched([replace(known, url=f"{base}/{name}") for base in bases], folder, advance)
+    except WrongFile as error:
+        raise WrongFile(f"{error} Or take it as it is: --other-checksums") from error
+
+
+def _fetched(copies: Sequence[RemoteFile], folder: Path, advance: Advance) -> Path:
     failures = []
-    for base in bases:
+    for copy in copies:
         try:
-            return fetch(replace(known, url=f"{base}/{name}"), folder, advance)
+            return fetch(copy, folder, advance)
         except DownloadFailed as failure:
-            if (folder / name).is_file():  # it is there and another: no mirror mends that
+            if (folder / copy.name).is_file():  # it is there and another: no mirror mends that
                 raise
             failures.append(str(failure))
     raise DownloadFailed(" ".join(failures))
@@ -140,7 +147,7 @@ def prepare(folder: Path, size: Size, nouns: bool, advance: Advance) -> Report:
     catalogue = OfficialCatalogue(folder, size, advance=advance)
     columns = open_columns(catalogue, advance)
     index = SearchIndex.build(catalogue, advance=advance)
-    notes = [_left_out(catalogue), f"Prices read with a flag: {int(columns.flagged.sum()):,}."]
+    notes = [_left_out(catalogue), _flagged(columns)]
     if nouns or len(catalogue) <= _NOUNS_ANYWAY:
         tag_titles(catalogue, advance)
     else:
@@ -169,6 +176,11 @@ def _is(path: Path) -> str:
 def _left_out(catalogue: OfficialCatalogue) -> str:
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in catalogue.dropped.items())
     return f"Left out: {reasons}."
+
+
+def _flagged(columns: Columns) -> str:
+    prices, options = int(columns.odd_price.sum()), int(columns.odd_options.sum())
+    return f"Products read with a flag: {prices:,} for their price, {options:,} for their options."
 
 
 def _goals(columns: Columns) -> tuple[tuple[str, int, str, str], ...]:

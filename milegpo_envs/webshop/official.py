@@ -164,7 +164,7 @@ def write_index(
     for number, entry in enumerate(entries(products, advance)):
         if number == limit:
             break
-        asin = entry.value["asin"]
+        asin = entry.value.get("asin")
         reason = _reason(asin, seen)
         if reason is not None:
             dropped[reason] += 1
@@ -185,9 +185,9 @@ def write_index(
     draft.put("dropped", np.array([dropped[reason] for reason in DROPPED], np.int64))
 
 
-def _reason(asin: str, seen: Mapping[str, int]) -> str | None:
+def _reason(asin: object, seen: Mapping[str, int]) -> str | None:
     """Why a product is left out, None if it is not."""
-    if asin == "nan" or not asin:
+    if not isinstance(asin, str) or asin in ("", "nan"):
         return "no asin"
     if len(asin) > 10:
         return "asin too long"

@@ -12,7 +12,7 @@ from milegpo_envs.webshop.nouns import open_nouns
 from milegpo_envs.webshop.reward import best_options
 from milegpo_envs.webshop.rules import RULES
 from milegpo_envs.webshop.search import open_index
-from milegpo_envs.webshop.shop import Shop
+from milegpo_envs.webshop.shop import Shop, choosable
 
 _REMEMBERED = 1024  # queries; rollouts of one task repeat each other's
 
@@ -70,11 +70,12 @@ class OpenShop:
 
     def best_purchase(self, index: int) -> tuple[int, dict[str, str]]:
         """The goal's own product, and its options that meet most of the goal."""
-        goal = self.goals[index]
-        product = self.shop.catalogue.index_of(goal.asin)
+        goal, shop = self.goals[index], self.shop
+        product = shop.catalogue.index_of(goal.asin)
         assert product is not None, goal.asin
-        both = self.shop.rules.colours_on_both_sides
-        return product, best_options(self.shop.catalogue[product], goal, colours_on_both_sides=both)
+        options = choosable(shop.catalogue[product])
+        both = shop.rules.colours_on_both_sides
+        return product, best_options(options, goal, colours_on_both_sides=both)
 
 
 @functools.lru_cache(maxsize=16)

@@ -2,10 +2,11 @@
 
 The format: `items_shuffle*.json` holds what was scraped, `items_ins_v2*.json` its attributes and
 the synthetic instruction, `items_human_ins.json` instructions written by people. What the official
-loader reads is read the same way here; what stops it (a price without a number, say) loads with a
-flag.
+loader reads is read the same way here; what stops it (a price without a number, an option without
+a text, say) loads with a flag.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ class Product:
     """A product as the shop shows it.
 
     prices: one value, or the two ends of a range as stated (the first may be the larger one).
-    price_flag: why the price text is odd, None if it is not.
+    price_flag: why the price text is odd, None if it is not (see `read_price`).
+    option_flag: likewise of the options (see `read_options`).
     options: group -> values, both lower-cased, in the order of the file.
     option_images: value -> address of a picture.
     instruction: synthetic, without options and price; None where the file has none.
@@ -55,6 +57,7 @@ class Product:
     instruction: str | None = None
     instruction_attributes: tuple[str, ...] = ()
     human_instructions: tuple[HumanInstruction, ...] = ()
+    option_flag: str | None = None
     rating: str = "N.A."  # the official shop ships no ratings
 
     @property
@@ -73,17 +76,21 @@ class Product:
         return " to ".join(f"${price}" for price in self.prices)
 
 
-def read_price(text: str | None) -> tuple[tuple[float, ...], str | None]:
+def read_price(text: object) -> tuple[tuple[float, ...], str | None]:
     """Read a price text as the official loader does: split at "$", keep digits and dots.
 
     Returns:
         The price or the two ends of a range, and a flag: "no number" (priced at 100.0),
-        "no dollar sign" (the first number in the text; the official loader fails on both of
-        these), "unit price" (the price of an ounce is taken for the end of a range), "many prices"
-        (the first two count), or None.
+        "no dollar sign" (the first number in the text), "not a text" (a number counts, anything
+        else is priced at 100.0; the official loader fails on these three), "unit price" (the price
+        of an ounce is taken for the end of a range), "many prices" (the first two count), or None.
+        Numbers beyond all bounds are none.
     """
     if not text:
         return (DEFAULT_PRICE,), None
+    if not isinstance(text, str):
+        is_price = isinstance(text, int | float) and 0 <= text < math.inf
+        return (float(text) if is_price else DEFAULT_PRICE,), "not a text"  # type: ignore[arg-type]
     numbers = [number for part in text.split("$")[1:] if (number := _number(part)) is not None]
     if not numbers:
         bare = re.search(r"\d[\d,]*(\.\d+)?", text)
@@ -95,10 +102,12 @@ def read_price(text: str | None) -> tuple[tuple[float, ...], str | None]:
 
 
 def _number(text: str) -> float | None:
+    """The number in a text, None if there is none or it is beyond all bounds."""
     try:
-        return float(re.sub(r"[^\d.]", "", text))
+        number = float(re.sub(r"[^\d.]", "", text))
     except ValueError:
         return None
+    return number if math.isfinite(number) else None
 
 
 def read_product(
@@ -114,7 +123,7 @@ def read_product(
         human: from `items_human_ins.json`, None likewise.
     """
     prices, flag = read_price(raw.get("pricing"))
-    options, images = _read_options(raw["customization_options"] or {})
+    options, images, option_flag = read_options(raw.get("customization_options"))
     bullets = raw["small_description"]
     more = attributes or {}
     return Product(
@@ -128,10 +137,11 @@ def read_product(
         query=raw["query"].lower().strip(),
         product_category=raw["product_category"],
         attributes=tuple(more["attributes"]) if "attributes" in more else NO_ATTRIBUTES,
-        price_text=raw.get("pricing") or "",
+        price_text=str(raw.get("pricing") or ""),
         prices=prices,
         price_flag=flag,
-        images=tuple(raw["images"] or ()),
+        option_flag=option_flag,
+        images=tuple(image for image in raw["images"] or () if isinstance(image, str)),
         instruction=more.get("instruction"),
         instruction_attributes=tuple(more.get("instruction_attributes") or ()),
         human_instructions=tuple(
@@ -145,16 +155,45 @@ def read_product(
     )
 
 
-def _read_options(
-    raw: Mapping[str, list[Mapping[str, Any]] | None],
-) -> tuple[dict[str, tuple[str, ...]], dict[str, str | None]]:
+def read_options(
+    raw: object,
+) -> tuple[dict[str, tuple[str, ...]], dict[str, str | None], str | None]:
+    """Read `customization_options` as the official loader does.
+
+    Returns:
+        Options and their pictures (see `Product`), and a flag: "not a table" (no options),
+        "not a list" (a group without a list of values is left out), "not a text" (a value that is a
+        number counts as its text, one that is nothing of the sort is left out; the official loader
+        fails on these three), or None. The last to be found counts.
+    """
     options: dict[str, tuple[str, ...]] = {}
     images: dict[str, str | None] = {}
-    for group, choices in raw.items():
+    flag: str | None = None
+    if raw and not isinstance(raw, Mapping):
+        return options, images, "not a table"
+    for group, choices in (raw or {}).items():  # type: ignore[attr-defined]
         if choices is None:
             continue
-        values = [choice["value"].strip().replace("/", " | ").lower() for choice in choices]
+        if not isinstance(choices, list):
+            flag = "not a list"
+            continue
+        values = []
+        for choice in choices:
+            text, image, is_odd = _read_choice(choice)
+            flag = "not a text" if is_odd else flag
+            if text is not None:
+                values.append(text)
+                images[text] = image
         options[group.lower()] = tuple(values)
-        for value, choice in zip(values, choices, strict=True):
-            images[value] = choice.get("image")
-    return options, images
+    return options, images, flag
+
+
+def _read_choice(choice: object) -> tuple[str | None, str | None, bool]:
+    """The text of an option value, its picture, and whether the entry is odd."""
+    entry = choice if isinstance(choice, Mapping) else {"value": choice}
+    value, image = entry.get("value"), entry.get("image")
+    is_odd = entry is not choice or not isinstance(value, str)
+    if not isinstance(value, str | int | float):
+        return None, None, True
+    text = str(value).strip().replace("/", " | ").lower()
+    return text, image if isinstance(image, str) else None, is_odd

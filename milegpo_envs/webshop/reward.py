@@ -119,14 +119,16 @@ def score(
     )
 
 
-def best_options(product: Product, goal: Goal, *, colours_on_both_sides: bool) -> dict[str, str]:
-    """Options of a product that meet the most of a goal, few choices before many.
+def best_options(
+    options: Mapping[str, Sequence[str]], goal: Goal, *, colours_on_both_sides: bool
+) -> dict[str, str]:
+    """Of options (group -> values), those that meet the most of a goal, few choices before many.
 
     Exact: one value a group, over the sets of wanted options that can be met.
     """
     tests = [meets for _, meets in _wanted_options(goal, colours_on_both_sides)]
     reached: dict[frozenset[int], dict[str, str]] = {frozenset(): {}}
-    for group, values in product.options.items():
+    for group, values in options.items():
         meet: dict[frozenset[int], str] = {}
         for value in _preferred_first(values, group, goal):
             met = frozenset(i for i, meets in enumerate(tests) if meets(value))

@@ -11,7 +11,7 @@ looks like is in `content` and `render`, what a purchase is worth in `reward`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from milegpo_envs.webshop.actions import Click, Move, Search
+from milegpo_envs.webshop.actions import Click, Move, Search, can_be_named
 from milegpo_envs.webshop.catalogue import Catalogue, Product
 from milegpo_envs.webshop.goals import Goal
 from milegpo_envs.webshop.reward import Score, score
@@ -200,6 +200,20 @@ class Shop:
 
     def _products(self) -> list[tuple[int, Product]]:
         return [(i, self.catalogue[i]) for i in range(len(self.catalogue))]
+
+
+def choosable(product: Product) -> dict[str, list[str]]:
+    """Group -> values that an action chooses in that group.
+
+    Left out: values that no action can name, that a button of the page has for its text, or that a
+    later group has, too.
+    """
+    taken = {BACK, PREVIOUS, *PARTS, BUY, SEARCH_BUTTON}
+    found: dict[str, list[str]] = {}
+    for group, values in reversed(tuple(product.options.items())):
+        found[group] = [v for v in values if v not in taken and can_be_named(v)]
+        taken.update(values)
+    return dict(reversed(tuple(found.items())))
 
 
 def item_of(page: Item | Detail | Done) -> Item:

@@ -1,4 +1,5 @@
 import argparse
+import json
 
 import pytest
 
@@ -6,6 +7,7 @@ from milegpo_envs.download import DownloadFailed, WrongFile
 from milegpo_envs.webshop import download
 from milegpo_envs.webshop.generated import write_official
 from milegpo_envs.webshop.official import FILES
+from milegpo_envs.webshop.text_env import WebShopEnv
 
 
 def quiet(done, total, what):
@@ -37,7 +39,7 @@ def test_a_folder_of_files_works_and_says_that_they_are_others(tmp_path, monkeyp
 
 def test_files_other_than_published_are_refused(tmp_path):
     write_official(tmp_path / "here", 20)
-    with pytest.raises(WrongFile, match="items_shuffle_1000"):
+    with pytest.raises(WrongFile, match=r"items_shuffle_1000.*--other-checksums"):
         download.run(
             options("--to", str(tmp_path / "to"), "--source", str(tmp_path / "here")), quiet
         )
@@ -66,3 +68,25 @@ def test_no_mirror_at_all_is_said_once(tmp_path, monkeypatch):
     monkeypatch.setattr(download, "fetch", fetch)
     with pytest.raises(DownloadFailed, match=r"YWZBrandon.*HongbangYuan"):
         download.obtain("items_ins_v2.json", tmp_path, None, False, quiet)
+
+
+def test_other_files_that_are_in_the_folder_already_are_refused_by_the_same_words(tmp_path):
+    write_official(tmp_path, 20)
+    with pytest.raises(WrongFile, match=r"items_shuffle_1000.*--other-checksums"):
+        download.run(options("--to", str(tmp_path)), quiet)
+
+
+def test_products_read_with_a_flag_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("milegpo_envs.webshop.download.tag_titles", lambda *_: None)
+    write_official(tmp_path, 20)
+    path = tmp_path / "items_shuffle_1000.json"
+    products = json.loads(path.read_text())
+    products[0]["pricing"] = "Currently unavailable"
+    products[1]["pricing"] = products[2]["pricing"] = 9.5
+    products[3]["customization_options"] = {"Size": [{"value": 7}]}
+    path.write_text(json.dumps(products))
+    report = download.run(options("--to", str(tmp_path), "--other-checksums"), quiet)
+    assert "Products read with a flag: 3 for their price, 1 for their options." in report.notes
+    env = WebShopEnv(tmp_path)
+    for task in range(len(env.task_ids())):
+        env.reset(options={"task": task})

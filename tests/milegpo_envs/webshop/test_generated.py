@@ -85,7 +85,7 @@ def test_the_shop_is_hard_enough(human):
 
 
 def is_right(index, goal, market):
-    options = best_options(SHOP[index], goal, colours_on_both_sides=True)
+    options = best_options(SHOP[index].options, goal, colours_on_both_sides=True)
     result = score(
         SHOP[index], options, market.prices[index], goal, nouns=nouns, colours_on_both_sides=True
     )

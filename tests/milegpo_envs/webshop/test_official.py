@@ -42,12 +42,13 @@ def test_products_are_found_by_asin(folder):
 def test_what_the_official_loader_leaves_out_is_counted(folder):
     def edit(products):
         odd = [{**products[0], "asin": asin} for asin in ("nan", "", "B" * 11, products[5]["asin"])]
-        return [*odd[:3], *products, odd[3]]
+        none = [{**products[0], "asin": float("nan")}, {"name": "Tea"}]
+        return [*odd[:3], *none, *products, odd[3]]
 
     change(folder, "items_shuffle_1000.json", edit)
     read = OfficialCatalogue(folder, "small")
     assert len(read) == 40
-    assert read.dropped == {"no asin": 2, "asin too long": 1, "repeated asin": 1}
+    assert read.dropped == {"no asin": 4, "asin too long": 1, "repeated asin": 1}
 
 
 def test_a_limit_counts_products_of_the_file(folder):

@@ -1,7 +1,7 @@
 import pytest
 
 from milegpo_envs.webshop.generated import raw_entries
-from milegpo_envs.webshop.product import read_price, read_product
+from milegpo_envs.webshop.product import read_options, read_price, read_product
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,12 @@ from milegpo_envs.webshop.product import read_price, read_product
         ("$1$2$3", (1.0, 2.0), "many prices"),
         ("$.", (100.0,), "no number"),
         ("$1.2.3", (1.2,), "no dollar sign"),
+        ("$" + "9" * 400, (100.0,), "no number"),
+        (12.5, (12.5,), "not a text"),
+        (1e-05, (1e-05,), "not a text"),
+        (-3, (100.0,), "not a text"),
+        (float("nan"), (100.0,), "not a text"),
+        (["$5"], (100.0,), "not a text"),
     ],
 )
 def test_prices_are_read_as_officially_or_flagged(text, prices, flag):
@@ -42,6 +48,35 @@ def test_options_are_lower_case_and_slashes_are_set_apart():
     product = read_product(raw, attributes, human)
     assert product.options == {"color": ("black | white", "red")}
     assert product.option_images == {"black | white": "a", "red": None}
+
+
+@pytest.mark.parametrize(
+    ("raw", "options", "flag"),
+    [
+        ("", {}, None),
+        (None, {}, None),
+        ({"Size": None}, {}, None),
+        ({"Size": []}, {"size": ()}, None),
+        ({"Size": [{"value": "S"}, {"value": ""}]}, {"size": ("s", "")}, None),
+        ({"Size": [{"value": 7}, {"value": 7.5}]}, {"size": ("7", "7.5")}, "not a text"),
+        ({"Size": [{"value": None}, {}, None, {"value": "L"}]}, {"size": ("l",)}, "not a text"),
+        ({"Size": ["S/M"]}, {"size": ("s | m",)}, "not a text"),
+        ({"Size": {"value": "S"}, "Color": [{"value": "Red"}]}, {"color": ("red",)}, "not a list"),
+        ({"Size": "S"}, {}, "not a list"),
+        (["Size"], {}, "not a table"),
+        (3, {}, "not a table"),
+    ],
+)
+def test_odd_options_are_read_with_a_flag(raw, options, flag):
+    assert (read_options(raw)[0], read_options(raw)[2]) == (options, flag)
+    entry, attributes, human = raw_entries(0)
+    product = read_product({**entry, "customization_options": raw}, attributes, human)
+    assert (product.options, product.option_flag) == (options, flag)
+
+
+def test_pictures_of_options_are_addresses_or_none():
+    values = [{"value": "a", "image": "https://x/a.jpg"}, {"value": "b", "image": 3}, "c"]
+    assert read_options({"Color": values})[1] == {"a": "https://x/a.jpg", "b": None, "c": None}
 
 
 def test_what_other_files_do_not_know_is_left_empty():

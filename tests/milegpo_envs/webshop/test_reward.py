@@ -95,6 +95,6 @@ def test_the_parts_add_up_to_the_reward():
 
 
 def test_the_best_options_are_those_the_goal_names():
-    assert best_options(DRESS, goal(), colours_on_both_sides=True) == RIGHT
-    assert best_options(DRESS, goal(options=()), colours_on_both_sides=True) == {}
-    assert best_options(KETTLE, goal(), colours_on_both_sides=True) == {}
+    assert best_options(DRESS.options, goal(), colours_on_both_sides=True) == RIGHT
+    assert best_options(DRESS.options, goal(options=()), colours_on_both_sides=True) == {}
+    assert best_options(KETTLE.options, goal(), colours_on_both_sides=True) == {}

@@ -2,8 +2,8 @@ import pytest
 
 from milegpo_envs.webshop.actions import Click, Search, read_action
 from milegpo_envs.webshop.rules import FIXED, OFFICIAL
-from milegpo_envs.webshop.shop import Detail, Done, Index, Item, Refused, Results
-from tests.milegpo_envs.webshop.small_shop import DRESS, goal, shop
+from milegpo_envs.webshop.shop import Detail, Done, Index, Item, Refused, Results, choosable
+from tests.milegpo_envs.webshop.small_shop import DRESS, goal, product, shop
 
 
 def walk(*actions, rules=FIXED, start=None):
@@ -100,3 +100,10 @@ def test_pages_are_values():
     move = Search(("dress",))
     assert shop().follow(Index(), move, goal()) == shop().follow(Index(), move, goal())
     assert hash(DRESS_PAGE) == hash(walk("search[dress]", "click[b000000001]"))
+
+
+def test_what_an_action_chooses_is_in_the_last_group_that_has_it_and_can_be_named():
+    values = {"a": ("red", "size [us] 8", "buy now", ""), "b": ("red", "blue"), "c": ("search",)}
+    item = product("B000000009", "Odd", options=values)
+    assert choosable(item) == {"a": [], "b": ["red", "blue"], "c": []}
+    assert choosable(DRESS) == {group: list(values) for group, values in DRESS.options.items()}
