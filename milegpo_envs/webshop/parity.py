@@ -1,8 +1,10 @@
 """Recordings of the official engine, replayed: nothing may differ.
 
+    python -m scripts.doctor parity webshop
     python -m scripts.doctor parity webshop --data FOLDER
 
-The folder holds the official files, `official_episodes.jsonl.gz` (steps of the official engine, its
+The folder (by default $WEBSHOP_DATA, else ../shared/data/webshop beside the project) holds the
+official files, `official_episodes.jsonl.gz` (steps of the official engine, its
 global generator seeded with 0 before it was built) and `lucene_top50.jsonl.gz` (queries and what
 Lucene found). Each recorded step is compared in both text renderings, the address, what can be
 clicked, reward and end, each purchase in the breakdown of its reward, each list in order.
@@ -18,6 +20,7 @@ from typing import Any
 
 from milegpo_envs.errors import DataMissing
 from milegpo_envs.reports import Advance, Report
+from milegpo_envs.webshop.download import default_folder
 from milegpo_envs.webshop.render import text
 from milegpo_envs.webshop.text_env import WebShopEnv
 
@@ -25,6 +28,8 @@ HELP = "WebShop's official mode against recordings of the official engine"
 
 EPISODES = "official_episodes.jsonl.gz"
 LISTS = "lucene_top50.jsonl.gz"
+BESIDE = Path(__file__).parents[3] / "shared" / "data" / "webshop"
+"""Where recordings lie beside a checkout of the project."""
 SHOWN = 5  # mismatches written out
 GOALS: Mapping[str, bool] = {"synthetic_1k": False, "human_1k": True}
 """Name of a set of recordings -> whether its goals were written by people."""
@@ -47,7 +52,11 @@ class Count:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--data", type=Path, required=True, help="folder with data and recordings")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="folder with data and recordings; default: $WEBSHOP_DATA, else beside the project",
+    )
     parser.add_argument("--every", type=int, default=1, help="only each n-th list and episode")
 
 
@@ -57,9 +66,10 @@ def run(options: argparse.Namespace, advance: Advance) -> Report:
     Raises:
         DataMissing: the folder has none.
     """
+    data = options.data or recordings()
     counts = [
-        *(episodes(options.data, name, options.every, advance) for name in GOALS),
-        lists(options.data, options.every, advance),
+        *(episodes(data, name, options.every, advance) for name in GOALS),
+        lists(data, options.every, advance),
     ]
     return Report(
         title="WebShop: the official engine's recordings, replayed",
@@ -67,6 +77,22 @@ def run(options: argparse.Namespace, advance: Advance) -> Report:
         rows=tuple((count.name, count.compared, len(count.mismatches)) for count in counts),
         notes=tuple(line for count in counts for line in count.mismatches)[:SHOWN],
     )
+
+
+def recordings() -> Path:
+    """The folder that is meant where none is named.
+
+    Raises:
+        DataMissing: none has recordings; says where they were looked for.
+    """
+    places = (default_folder(), BESIDE)
+    found = next((place for place in places if (place / EPISODES).is_file()), None)
+    if found is None:
+        raise DataMissing(
+            f"No recordings of the official engine ({EPISODES}) in "
+            f"{' or '.join(map(str, places))}. Name their folder: --data FOLDER"
+        )
+    return found
 
 
 def episodes(data: Path, name: str, every: int, advance: Advance) -> Count:

@@ -36,3 +36,14 @@ def test_differences_are_counted_and_told():
 def test_a_folder_without_recordings_is_refused(tmp_path):
     with pytest.raises(DataMissing, match="No recordings"):
         list(parity._lines(tmp_path / parity.LISTS))
+
+
+def test_recordings_are_looked_for_in_the_data_folder_and_beside_the_project(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "named"))
+    monkeypatch.setattr(parity, "BESIDE", tmp_path / "beside")
+    with pytest.raises(DataMissing, match=r"named or .*beside.*--data FOLDER"):
+        parity.run(options(), lambda *_: None)
+    for name in ("beside", "named"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / parity.EPISODES).touch()
+        assert parity.recordings() == tmp_path / name
