@@ -56,6 +56,10 @@ class CompiledGame:
         str, Mapping[str, tuple[str, str, str]]
     ]  # location -> those that it always offers
 
+    def __deepcopy__(self, _: object) -> "CompiledGame":
+        """Nothing changes it, so copies of an engine share it too."""
+        return self
+
     def instances(self, class_name: str) -> tuple[str, ...]:
         """Ids of the objects or receptacles of a class such as "ButterKnife", sorted."""
         return self.classes.get(f"{class_name.lower()}type", ())
@@ -106,6 +110,10 @@ class Things:
 
     names: Mapping[str, str]
     at: Mapping[str, tuple[str, ...]]  # location -> receptacles there, sorted
+
+    def __deepcopy__(self, _: object) -> "Things":
+        """Nothing changes them."""
+        return self
 
 
 @functools.lru_cache(maxsize=256)

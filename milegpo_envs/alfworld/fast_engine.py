@@ -15,7 +15,7 @@ Left out: the fact `ison`, and the bookkeeping facts `checked` and `holdsany`. `
 textworld itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from milegpo_envs.alfworld.compiled import CompiledGame
 from milegpo_envs.alfworld.engine import NOTHING_HAPPENS, Action, EngineStep, Fact
@@ -26,27 +26,13 @@ _UNDONE = {"heat": "iscool", "cool": "ishot"}
 
 
 class FastEngine:
-    """One game being played; engines of one game share what is compiled."""
+    """One game being played; engines of one game share what is compiled.
+
+    A copy, deep or by pickle, plays on by itself from the same moment.
+    """
 
     def __init__(self, game: CompiledGame) -> None:
         self.game = game
-        self._verbs: dict[str, Callable[[str, str], str]] = {
-            "go": self._go,
-            "open": self._open,
-            "close": self._close,
-            "take": self._take,
-            "put": self._put,
-            "clean": self._process("clean"),
-            "heat": self._process("heat"),
-            "cool": self._process("cool"),
-            "use": self._use,
-            "slice": self._slice,
-            "examine receptacle": lambda _, receptacle: self._receptacle_text(receptacle),
-            "examine object": lambda object, _: self._object_text(object),
-            "look": lambda *_: self._look(),
-            "inventory": lambda *_: self._inventory(),
-            "help": lambda *_: self.game.wording.help or "",
-        }
 
     def reset(self) -> EngineStep:
         """Start over."""
@@ -75,7 +61,7 @@ class FastEngine:
         if action is None:
             return self._answer(NOTHING_HAPPENS)
         verb, object, receptacle = action
-        return self._answer(self._verbs[verb](object, receptacle))
+        return self._answer(_VERBS[verb](self, object, receptacle))
 
     def close(self) -> None:
         """Nothing is held."""
@@ -178,14 +164,11 @@ class FastEngine:
         names = self.game.names
         return f"You {verb} the {names[object]} {preposition} the {names[receptacle]}."
 
-    def _process(self, verb: str) -> Callable[[str, str], str]:
-        def act(object: str, receptacle: str) -> str:
-            undone = [(_UNDONE[verb], object)] if verb in _UNDONE else []
-            self._change(undone, [(_SAID[verb], object)])
-            names = self.game.names
-            return f"You {verb} the {names[object]} using the {names[receptacle]}."
-
-        return act
+    def _process(self, verb: str, object: str, receptacle: str) -> str:
+        undone = [(_UNDONE[verb], object)] if verb in _UNDONE else []
+        self._change(undone, [(_SAID[verb], object)])
+        names = self.game.names
+        return f"You {verb} the {names[object]} using the {names[receptacle]}."
 
     def _use(self, object: str, _: str) -> str:
         self._change([], [("istoggled", object)])
@@ -241,6 +224,26 @@ class FastEngine:
         if not self._held:
             return "You are not carrying anything."
         return f"You are carrying: a {self.game.names[self._held]}."
+
+
+# Outside the engines, so that a copy of one holds nothing that belongs to another.
+_VERBS: Mapping[str, Callable[[FastEngine, str, str], str]] = {
+    "go": FastEngine._go,
+    "open": FastEngine._open,
+    "close": FastEngine._close,
+    "take": FastEngine._take,
+    "put": FastEngine._put,
+    "clean": lambda engine, *args: engine._process("clean", *args),
+    "heat": lambda engine, *args: engine._process("heat", *args),
+    "cool": lambda engine, *args: engine._process("cool", *args),
+    "use": FastEngine._use,
+    "slice": FastEngine._slice,
+    "examine receptacle": lambda engine, _, receptacle: engine._receptacle_text(receptacle),
+    "examine object": lambda engine, object, _: engine._object_text(object),
+    "look": lambda engine, *_: engine._look(),
+    "inventory": lambda engine, *_: engine._inventory(),
+    "help": lambda engine, *_: engine.game.wording.help or "",
+}
 
 
 def _listed(items: Sequence[str]) -> str:

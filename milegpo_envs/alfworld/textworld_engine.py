@@ -19,7 +19,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import fast_downward
 import textworld
@@ -81,6 +81,17 @@ class ShippedTextWorldEngine:
             self._inner.downward_lib.cleanup()
             _idle_libraries.append(self._inner.downward_lib)
             self._inner = self._env = None
+
+    def __reduce__(self) -> NoReturn:
+        """The game is played inside a C library, which no copy can take along.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            "textworld's engine can be neither copied nor pickled. Use engine='fast', or make "
+            "another environment and send it the same commands."
+        )
 
     def _playing(self) -> Any:
         if self._env is None:

@@ -1,6 +1,7 @@
-"""Deep copies of environments, for searches that look ahead, and tasks that cannot be looked up."""
+"""Copies of environments, for searches that look ahead, and tasks that cannot be looked up."""
 
 import copy
+import pickle
 
 import gymnasium as gym
 import pytest
@@ -35,6 +36,21 @@ def test_a_deep_copy_goes_its_own_way(make):
         *_, info = env.step(chosen)
         assert info == same.step(chosen)[4] == alone.step(chosen)[4]
     assert at >= 2
+
+
+@pytest.mark.parametrize("env_id", ["milegpo/ALFWorld-v0", "milegpo/Sokoban-v0"])
+def test_a_pickled_environment_goes_on_equally(env_id):
+    env = gym.make(env_id, **SETTINGS[env_id])
+    unborn = pickle.loads(pickle.dumps(env))
+    observation, info = env.reset(seed=1)
+    assert unborn.reset(seed=1) == (observation, info)
+    for at in range(8):
+        thawed = pickle.loads(pickle.dumps(env))
+        action = info["admissible_actions"][3 * at % len(info["admissible_actions"])]
+        expected = env.step(action)
+        assert thawed.step(action) == expected
+        info = expected[4]
+    assert thawed.reset() == env.reset()  # the next task is drawn from the same generator
 
 
 @pytest.mark.parametrize("task", [["a"], {"a": 1}, b"a", ""])

@@ -87,7 +87,7 @@ def fork(engine):
     """The same moment again, to be played on by itself."""
     other = FastEngine(engine.game)
     for name, value in vars(engine).items():
-        if name not in ("game", "_verbs"):
+        if name != "game":
             setattr(other, name, deepcopy(value) if isinstance(value, dict | set) else value)
     return other
 

@@ -1,3 +1,5 @@
+import pickle
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -133,6 +135,27 @@ def test_engines_of_one_game_share_what_is_compiled_but_not_their_state():
         one.step(command)
     assert other.step("look").facts == first.facts
     assert one.reset() == first
+
+
+@pytest.mark.parametrize("copied", [deepcopy, lambda engine: pickle.loads(pickle.dumps(engine))])
+@pytest.mark.parametrize("task_type", games.TASK_TYPES)
+def test_a_copy_answers_every_command_alike_and_leaves_the_original_alone(copied, task_type):
+    task_id = games.task_ids("train", "small", [task_type])[0]
+    engine = FastEngine(compiled(games.generate(task_id)))
+    now, played = engine.reset(), []
+    for chosen in plan_of(task_id):
+        for command in now.admissible_commands:
+            assert copied(engine).step(command) == play(task_id, *played, command)[-1]
+        assert engine.step("") == replace(now, feedback=NOTHING_HAPPENS)
+        now = engine.step(chosen)
+        played.append(chosen)
+    assert now == play(task_id, *played)[-1]
+
+
+def test_a_deep_copy_shares_what_is_compiled():
+    engine = FastEngine(compiled(games.generate(COOL)))
+    engine.reset()
+    assert deepcopy(engine).game is engine.game
 
 
 def test_the_older_wording_is_detected_per_game():

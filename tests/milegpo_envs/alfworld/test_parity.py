@@ -1,7 +1,9 @@
 """The fast engine against textworld, and textworld memoised against textworld as shipped."""
 
 import argparse
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -82,6 +84,12 @@ def test_enough_states_are_walked_through_for_every_game(states, count):
     amount = parity.Amount.of(states, count)
     assert amount.steps <= parity.LONGEST
     assert amount.walks * (amount.steps + 1) * count >= states
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickle.dumps])
+def test_textworlds_engine_says_that_it_cannot_be_copied(copied, memoised):
+    with pytest.raises(TypeError, match="Use engine='fast'"):
+        copied(memoised)
 
 
 class Deaf(FastEngine):
