@@ -5,7 +5,8 @@
     python -m scripts.bench estimators --long   # credit for an iteration, and for 1,000,000 steps
 
 A subcommand is a module `bench` in an environment's folder, or a module in baselines/benches; it
-has HELP, add_options(parser) and run(options) -> Report. Printing is shared, and stands here.
+has HELP, add_options(parser) and run(options, advance) -> Report. Printing and progress bars are
+shared, and stand here.
 Nothing here downloads. Times are CPU times of one process unless a title says otherwise.
 """
 
@@ -24,6 +25,7 @@ from rich.table import Table
 
 import baselines.benches
 import milegpo_envs  # noqa: F401  # registers the environments
+from baselines.bars import progress_bars
 from milegpo_envs.parts import Command, offering, part
 from milegpo_envs.reports import Cell, Report
 
@@ -50,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         one.add_argument("--json", metavar="FILE", help="write JSON to a file, or - for stdout")
         bench.add_options(one)
     options = parser.parse_args(arguments)
-    report = known[options.what].run(options)
+    with progress_bars() as advance:
+        report = known[options.what].run(options, advance)
     if options.json is None:
         show(report)
         return

@@ -15,9 +15,11 @@ import errno
 import sys
 from collections.abc import Sequence
 
+from baselines.bars import progress_bars
 from milegpo_envs.errors import EnvError
+from milegpo_envs.webshop.catalogue import load_catalogue
 from milegpo_envs.webshop.official import FILES
-from milegpo_envs.webshop.opening import OpenShop, open_shop
+from milegpo_envs.webshop.opening import OpenShop, open_shop, prepare
 from milegpo_envs.webshop.rules import RULES
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -28,6 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
+        with progress_bars() as advance:
+            catalogue = load_catalogue(
+                options.data, products=options.products, size=options.size, advance=advance
+            )
+            prepare(catalogue, advance)
         opened = open_shop(
             options.data,
             options.mode,

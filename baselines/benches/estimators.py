@@ -14,7 +14,7 @@ import numpy as np
 
 from milegpo_algo import Rollouts, StepEstimator, estimator_names, make_estimator
 from milegpo_algo.data.checks import intern
-from milegpo_envs.reports import Cell, Report, quickest, resident
+from milegpo_envs.reports import Advance, Cell, Report, quickest, resident
 
 HELP = "credit for the steps of an iteration"
 
@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> Report:
+def run(options: argparse.Namespace, advance: Advance) -> Report:
     """Cost of reading steps and of every step-level estimator."""
     records = walks(TASKS, observation=600)
     rollouts = Rollouts.from_steps(records)

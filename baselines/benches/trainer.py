@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import argparse
 
-from milegpo_envs.reports import Report
+from milegpo_envs.reports import Advance, Report
 
 HELP = "an iteration of training by phase, and TRL's own trainer on the same task"
 
@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ours_only", action="store_true", help="leave TRL's trainer out")
 
 
-def run(options: argparse.Namespace) -> Report:
+def run(options: argparse.Namespace, advance: Advance) -> Report:
     """An iteration of ours and of TRL's at every horizon."""
     from baselines.trainer_pace import report  # torch and trl take seconds to import
 

@@ -16,7 +16,7 @@ from milegpo_envs.alfworld.compiled import compiled
 from milegpo_envs.alfworld.engine import Engine
 from milegpo_envs.alfworld.fast_engine import FastEngine
 from milegpo_envs.draws import Draws
-from milegpo_envs.reports import Cell, Report, Stopwatch
+from milegpo_envs.reports import Advance, Cell, Report, Stopwatch
 
 HELP = "the three ALFWorld engines side by side"
 
@@ -67,7 +67,7 @@ class Costs:
         return BATCH * (self.reset + WALK * self.step) / 1000
 
 
-def run(options: argparse.Namespace) -> Report:
+def run(options: argparse.Namespace, advance: Advance) -> Report:
     """Cost of load, reset and step of each engine, and of a batch of environments."""
     # Importing textworld takes a second, and no help text needs it.
     from milegpo_envs.alfworld.textworld_engine import ShippedTextWorldEngine, TextWorldEngine

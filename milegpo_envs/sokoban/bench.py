@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium as gym
 
 from milegpo_envs.draws import Draws
-from milegpo_envs.reports import Cell, Report, Stopwatch
+from milegpo_envs.reports import Advance, Cell, Report, Stopwatch
 from milegpo_envs.sokoban import generator
 from milegpo_envs.sokoban.board import MOVES
 from milegpo_envs.sokoban.canonical import views_of
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--boxes", type=int, default=1)
 
 
-def run(options: argparse.Namespace) -> Report:
+def run(options: argparse.Namespace, advance: Advance) -> Report:
     """Time everything once; CPU seconds of this process."""
     size = (options.size[0], options.size[1])
     made, making = _generated(size, options.boxes, options.levels)

@@ -10,7 +10,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from milegpo_envs.reports import Cell, Report
+from milegpo_envs.reports import Advance, Cell, Report
 from milegpo_envs.webshop.bench_browser import TASKS as TASKS_IN_BROWSER
 from milegpo_envs.webshop.bench_browser import browser_rows
 from milegpo_envs.webshop.bench_queries import QUERIES, QueryCosts, query_costs
@@ -30,14 +30,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--browser", action="store_true", help="steps in Chromium, nothing else")
 
 
-def run(options: argparse.Namespace) -> Report:
+def run(options: argparse.Namespace, advance: Advance) -> Report:
     """One column a size."""
     if options.browser:
         return _in_browser(options.products[0])
     with ExitStack() as stack:
         cache = options.cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        costs = [query_costs(products, cache / "webshop") for products in options.products]
-        steps = [step_costs(products, cache) for products in options.products]
+        costs = [query_costs(products, cache / "webshop", advance) for products in options.products]
+        steps = [step_costs(products, cache, advance) for products in options.products]
     return Report(
         title="WebShop, generated, one core, CPU time",
         columns=("measured", *(f"{products:,} products" for products in options.products)),

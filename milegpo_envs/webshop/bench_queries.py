@@ -7,8 +7,8 @@ from pathlib import Path
 from milegpo_envs.draws import Draws
 from milegpo_envs.reports import Advance, Stopwatch, resident
 from milegpo_envs.webshop.catalogue import Catalogue
-from milegpo_envs.webshop.columns import open_columns
 from milegpo_envs.webshop.generated import GeneratedCatalogue
+from milegpo_envs.webshop.opening import prepare
 from milegpo_envs.webshop.search import SearchIndex
 
 QUERIES = 200
@@ -44,14 +44,11 @@ def query_costs(products: int, cache: Path, advance: Advance | None = None) -> Q
         for i in range(min(products, 2000)):
             GeneratedCatalogue(products, None)[i]
     with index:
-        built = GeneratedCatalogue(products, cache)
-        SearchIndex.build(built, advance=advance)
-        open_columns(built, advance)
+        prepare(GeneratedCatalogue(products, cache), advance)
     before = resident()
     with opening:
         catalogue = GeneratedCatalogue(products, cache)
-        search = SearchIndex.build(catalogue)
-        open_columns(catalogue)
+        _, search = prepare(catalogue)
     long, short = queries(catalogue)
     long_ms, short_ms = milliseconds(search, long), milliseconds(search, short)
     return QueryCosts(

@@ -2,14 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import gymnasium as gym
 
-from milegpo_envs.reports import Stopwatch, resident
+from milegpo_envs.reports import Advance, Stopwatch, resident
 from milegpo_envs.webshop.actions import Search, click, read_action
 from milegpo_envs.webshop.shop import BUY
 from milegpo_envs.webshop.shortest import shortest_purchase
@@ -37,12 +37,13 @@ class StepCosts:
     memory: float
 
 
-def step_costs(products: int, cache: Path) -> StepCosts:
+def step_costs(products: int, cache: Path, advance: Advance | None = None) -> StepCosts:
     """Play shortest purchases on a generated shop.
 
     Args:
         products: how many.
         cache: what $MILEGPO_CACHE is for the time being.
+        advance: called with the purchases made.
     """
     with _cache_at(cache):
         env = gym.make("milegpo/WebShop-v0", products=products)
@@ -50,9 +51,9 @@ def step_costs(products: int, cache: Path) -> StepCosts:
     assert isinstance(base, WebShopEnv)
     goals = base.opened.goals
     tasks = [i * len(goals) // TASKS for i in range(TASKS)]
-    walks = {task: _walk(base, task) for task in tasks}
+    walks = {task: _walk(base, task) for task in _said(tasks, advance, "purchases planned")}
     watches = {kind: Stopwatch() for kind in ("reset", "search", "again", "click", "purchase")}
-    for task in tasks:
+    for task in _said(tasks, advance, "purchases"):
         with watches["reset"]:
             base.reset(options={"task": task})
         for action in walks[task]:
@@ -75,6 +76,14 @@ def step_costs(products: int, cache: Path) -> StepCosts:
         mean=1000 * sum(seconds[kind] for kind in counts) / counts.total(),
         memory=memory,
     )
+
+
+def _said(tasks: Sequence[int], advance: Advance | None, what: str) -> Iterator[int]:
+    """The tasks, one after the other; says how many are done."""
+    for done, task in enumerate(tasks, 1):
+        yield task
+        if advance is not None:
+            advance(done, len(tasks), what)
 
 
 def _walk(env: WebShopEnv, task: int) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from milegpo_envs.reports import Advance
 from milegpo_envs.webshop.generated import GeneratedCatalogue
 from milegpo_envs.webshop.official import OfficialCatalogue, Size
 from milegpo_envs.webshop.product import HumanInstruction, Product
@@ -83,14 +84,19 @@ def _generated(products: int) -> Catalogue:
 
 
 def load_catalogue(
-    data: str | Path | None, *, products: int | None = None, size: Size = "small"
+    data: str | Path | None,
+    *,
+    products: int | None = None,
+    size: Size = "small",
+    advance: Advance | None = None,
 ) -> Catalogue:
-    """Open a catalogue.
+    """Open a catalogue, once a process.
 
     Args:
         data: folder with the official files, None for the generated catalogue.
         products: only the first so many products.
         size: which of the official files to read.
+        advance: called while official files are indexed, which happens once a folder.
 
     Raises:
         DataMissing: the folder has not the files of that size.
@@ -101,7 +107,10 @@ def load_catalogue(
         raise ValueError(f"products={products}: a shop has at least one product.")
     if data is None:
         return _generated(products if products is not None else GENERATED_PRODUCTS)
-    return _official(Path(data).expanduser().resolve(), size, products)
+    root = Path(data).expanduser().resolve()
+    if advance is not None:
+        OfficialCatalogue(root, size, products, advance)  # leaves the index
+    return _official(root, size, products)
 
 
 @functools.lru_cache(maxsize=4)

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from milegpo_envs.download import DownloadFailed, RemoteFile, WrongFile, check, fetch, sha256_of
 from milegpo_envs.reports import Advance, Report
-from milegpo_envs.webshop.columns import Columns, open_columns
+from milegpo_envs.webshop import opening
+from milegpo_envs.webshop.columns import Columns
 from milegpo_envs.webshop.nouns import tag_titles
 from milegpo_envs.webshop.official import FILES, OfficialCatalogue, Size
-from milegpo_envs.webshop.search import SearchIndex
 
 HELP = "the official WebShop products: 10 MB, or 5.7 GB with --size full"
 
@@ -145,8 +145,7 @@ def _copied(source: Path, target: Path, known: RemoteFile) -> Path:
 def prepare(folder: Path, size: Size, nouns: bool, advance: Advance) -> Report:
     """Build what environments need, and say what the shop has."""
     catalogue = OfficialCatalogue(folder, size, advance=advance)
-    columns = open_columns(catalogue, advance)
-    index = SearchIndex.build(catalogue, advance=advance)
+    columns, index = opening.prepare(catalogue, advance)
     notes = [_left_out(catalogue), _flagged(columns)]
     if nouns or len(catalogue) <= _NOUNS_ANYWAY:
         tag_titles(catalogue, advance)

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from milegpo_envs.errors import UnknownName
-from milegpo_envs.webshop.catalogue import Size, load_catalogue
+from milegpo_envs.reports import Advance
+from milegpo_envs.webshop.catalogue import Catalogue, Size, load_catalogue
+from milegpo_envs.webshop.columns import Columns, open_columns
 from milegpo_envs.webshop.goals import SPLITS, Goal, Mode, open_market
 from milegpo_envs.webshop.nouns import open_nouns
 from milegpo_envs.webshop.reward import best_options
 from milegpo_envs.webshop.rules import RULES
-from milegpo_envs.webshop.search import open_index
+from milegpo_envs.webshop.search import SearchIndex, open_index
 from milegpo_envs.webshop.shop import Shop, choosable
 
 _REMEMBERED = 1024  # queries; rollouts of one task repeat each other's
@@ -76,6 +78,11 @@ class OpenShop:
         options = choosable(shop.catalogue[product])
         both = shop.rules.colours_on_both_sides
         return product, best_options(options, goal, colours_on_both_sides=both)
+
+
+def prepare(catalogue: Catalogue, advance: Advance | None = None) -> tuple[Columns, SearchIndex]:
+    """Build what a shop of this catalogue keeps on disk, unless it is there; `advance` is told."""
+    return open_columns(catalogue, advance), SearchIndex.build(catalogue, advance=advance)
 
 
 @functools.lru_cache(maxsize=16)

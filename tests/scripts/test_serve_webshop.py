@@ -1,6 +1,7 @@
 import socket
 import threading
 import urllib.request
+from contextlib import contextmanager
 
 import pytest
 
@@ -8,6 +9,7 @@ pytest.importorskip("flask", reason="the site needs Flask (extra webshop)")
 
 from werkzeug.serving import BaseWSGIServer
 
+from milegpo_envs.webshop.generated import write_official
 from scripts import serve_webshop
 
 SMALL = ("--products", "20")
@@ -80,3 +82,18 @@ def test_others_are_let_in_only_when_asked(monkeypatch, capsys):
     assert told.err == ""
     serve_webshop.main([*SMALL, "--port", "0", "--host", "0.0.0.0"])
     assert "Whoever can reach this machine" in capsys.readouterr().err
+
+
+def test_a_shop_that_is_not_built_yet_says_how_far_that_is(monkeypatch, tmp_path):
+    write_official(tmp_path, 20)
+    said = set()
+
+    @contextmanager
+    def bars():
+        yield lambda done, total, what: said.add(what)
+
+    monkeypatch.setattr(serve_webshop, "progress_bars", bars)
+    monkeypatch.setattr(BaseWSGIServer, "serve_forever", lambda server: None)
+    monkeypatch.setattr("milegpo_envs.webshop.nouns.tagged", lambda title: ())
+    serve_webshop.main(["--data", str(tmp_path), "--port", "0"])
+    assert {"items_shuffle_1000.json", "prices and goals", "search index"} < said
