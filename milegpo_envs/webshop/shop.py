@@ -8,7 +8,8 @@ environment and a web site that hold a page each walk through one and the same s
 looks like is in `content` and `render`, what a purchase is worth in `reward`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from milegpo_envs.webshop.actions import Click, Move, Search, can_be_named
@@ -190,16 +191,30 @@ class Shop:
 
     def _find(self, words: tuple[str, ...]) -> tuple[int, ...]:
         first, *rest = words
-        if self.rules.category_searches and first in ("<c>", "<q>"):
-            if first == "<c>":
-                name = rest[0].strip() if rest else ""
-                return tuple(i for i, p in self._products() if p.category == name)
-            name = " ".join(rest).strip()
-            return tuple(i for i, p in self._products() if p.query == name)
+        if self.rules.category_searches and first == "<c>":
+            return _by_category(self.catalogue).get(rest[0].strip() if rest else "", ())
+        if self.rules.category_searches and first == "<q>":
+            return _by_query(self.catalogue).get(" ".join(rest).strip(), ())
         return tuple(self.search(" ".join(words)[:LONGEST_QUERY]))
 
-    def _products(self) -> list[tuple[int, Product]]:
-        return [(i, self.catalogue[i]) for i in range(len(self.catalogue))]
+
+@functools.lru_cache(maxsize=4)
+def _by_category(catalogue: Catalogue) -> Mapping[str, tuple[int, ...]]:
+    """Category -> indices of its products; kept, as it takes a look at every product."""
+    return _grouped(catalogue[i].category for i in range(len(catalogue)))
+
+
+@functools.lru_cache(maxsize=4)
+def _by_query(catalogue: Catalogue) -> Mapping[str, tuple[int, ...]]:
+    """Query -> indices of its products."""
+    return _grouped(catalogue[i].query for i in range(len(catalogue)))
+
+
+def _grouped(names: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
+    found: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        found.setdefault(name, []).append(index)
+    return {name: tuple(indices) for name, indices in found.items()}
 
 
 def choosable(product: Product) -> dict[str, list[str]]:

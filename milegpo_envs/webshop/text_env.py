@@ -14,8 +14,12 @@ class WebShopEnv(ShopEnv):
 
     Both are text. The instruction stands on every page. An action is `search[words]`, which works
     on every page, or `click[target]`, the target being among what can be clicked. Anything else
-    changes nothing and costs the step. `info["admissible_actions"]` lists the clicks, and
-    `search[<your query>]`, which stands for any query, where the page has a search bar.
+    changes nothing and costs the step. Any words are a valid search, as officially: a hundred
+    thousand letters or half of a surrogate pair lead to a page of results, maybe an empty one. Only
+    the first 4,096 characters are searched for, and characters of no word find nothing.
+
+    `info["admissible_actions"]` lists the clicks, and `search[<your query>]`, which stands for any
+    query, where the page has a search bar.
 
     ## Rewards and ends
 

@@ -169,6 +169,18 @@ def test_no_action_raises(arguments):
         assert env.observation_space.contains(env.step(action)[0])
 
 
+@pytest.mark.parametrize("mode", ["fixed", "official"])
+@pytest.mark.parametrize("words", ["\ud800", "\x00", " ", "x" * 100_000, "dress" + " x" * 50_000])
+def test_any_words_are_a_valid_search(words, mode):
+    env = make(mode=mode)
+    env.reset(options={"task": 1})
+    _, reward, terminated, _, info = env.step(f"search[{words}]")
+    assert (info["action_valid"], reward, terminated) == (True, 0.0, False)
+    assert info["state"]["page"] == "results"
+    assert (info["state"]["total"] > 0) is words.startswith("dress")
+    assert env.step("click[back to search]")[4]["state"] == {"page": "index"}
+
+
 def test_two_environments_never_influence_each_other():
     """Interleaved steps give what steps alone give."""
     walks = {4: plan(make(), 4), 9: plan(make(), 9)}

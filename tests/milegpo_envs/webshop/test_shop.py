@@ -69,6 +69,7 @@ def test_reserved_prefixes_are_plain_words_in_fixed_mode_only():
     assert walk("search[<c> garden]").found == ()
     assert walk("search[<c> garden]", rules=OFFICIAL).found == (2,)
     assert walk("search[<q> kettles]", rules=OFFICIAL).found == (2,)
+    assert walk("search[<q> dresses]", rules=OFFICIAL).found == (0, 1, *range(3, 23))
     for words in ("<c>", "<q>", "<r>", "<a> gold", "<r> 5"):
         for rules in (FIXED, OFFICIAL):
             assert isinstance(walk(f"search[{words}]", rules=rules), Results)
