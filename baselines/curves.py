@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from baselines.comparison import WARM_START, Row
+from baselines.panel_words import panel_size
 
 # Okabe and Ito's palette, told apart with any colour vision; yellow last, it is faint on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
@@ -67,7 +68,7 @@ def draw_curves(rows: Sequence[Row], curves: Mapping[str, Curve], path: Path) ->
         ylabel="success on the panel, one evaluation seed, %",
         ylim=(-2, 102),
         title=f"{rows[0].env_id}, seeds {', '.join(map(str, trained)) or 'none yet'}\n"
-        f"panel {panel['name']} ({panel['size']} games); mean, lowest and highest seed",
+        f"panel {panel['name']} ({panel_size(panel, 'games')}); mean, lowest and highest seed",
     )
     axes.grid(alpha=0.25)
     axes.legend(frameon=False)

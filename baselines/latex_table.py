@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, pstdev
 
 from baselines.comparison import Row
+from baselines.panel_words import panel_size
 
 SHORT: Mapping[str, str] = {
     "pick_and_place_simple": "Pick",
@@ -51,7 +52,7 @@ def latex(rows: Sequence[Row]) -> str:
     )
     one = rows[0]
     caption = (
-        f"{one.env_id}, panel {one.panel['name']} ({one.panel['size']} tasks, hash "
+        f"{one.env_id}, panel {one.panel['name']} ({panel_size(one.panel)}, hash "
         f"{one.panel['hash']}), in per cent, mean and population standard deviation over seeds."
     )
     text: str = frame.style.to_latex(

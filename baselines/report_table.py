@@ -10,6 +10,7 @@ from rich.table import Table
 
 from baselines.comparison import WARM_START, Line, Row
 from baselines.estimates import RESAMPLES
+from baselines.panel_words import panel_size
 
 _POSITIONS = {"no": "no: interval includes the warm start"}
 
@@ -102,7 +103,7 @@ def notes(rows: Sequence[Row], planned: int, command: str) -> list[str]:
     seeds = ", ".join(map(str, one.eval_seeds))
     return [
         *([] if done == planned else [f"Partial: {done} of {planned} cells."]),
-        f"Panel {panel['name']}: {panel['size']} games{f', {one.data}' if one.data else ''}, "
+        f"Panel {panel['name']}: {panel_size(panel, 'games')}, "
         f"hash {panel['hash']}, of {one.env_id} "
         f"({settings or 'default settings'}); each game once per evaluation seed ({seeds}).",
         "Success is the environment's own criterion: mean over training seeds, games and "

@@ -7,6 +7,8 @@ from typing import Any
 
 from rich.table import Table
 
+from baselines.panel_words import panel_size
+
 Row = Mapping[str, Any]  # Any: a result row as it is written, JSON
 
 
@@ -15,7 +17,7 @@ def summary_tables(row: Row) -> list[Table]:
     panel = row["panel"]
     seeds = ", ".join(map(str, row["eval_seeds"]))
     found = Table(
-        title=f"{panel['name']}, {panel['size']} tasks, seeds {seeds}",
+        title=f"{panel['name']}, {panel_size(panel)}, seeds {seeds}",
         caption=_interval(row),
     )
     found.add_column("tasks")

@@ -174,7 +174,8 @@ def _run(asked: Asked, place: Place, panel: Panel, train_panel: Panel, resume: s
         "seconds": time.monotonic() - clock,
     }
     write_json(folder / RESULT, result)
-    print(f"success {result['success']:.3f} on {panel.name}; {folder / RESULT}")
+    said = f"{panel.name} ({panel.data})" if panel.data else panel.name
+    print(f"success {result['success']:.3f} on {said}; {folder / RESULT}")
 
 
 def _trained(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from baselines.panel_words import panel_size
 from baselines.report.sources import Run
 from milegpo_algo.diagnostics import Diagnosis, Share
 from milegpo_envs.reports import Cell, Report
@@ -64,7 +65,7 @@ def _results(runs: Sequence[Run]) -> Report:
     settings = ", ".join(f"{k}={v}" for k, v in (one.get("env_settings") or {}).items())
     rules = sorted({str(row["checkpoint_rule"]) for row in rows if row.get("checkpoint_rule")})
     notes = (
-        f"Panel {panel.get('name')}: {panel.get('size')} tasks, hash {panel.get('hash')}; each "
+        f"Panel {panel.get('name')}: {panel_size(panel)}, hash {panel.get('hash')}; each "
         f"once per evaluation seed ({', '.join(map(str, one.get('eval_seeds') or []))}). "
         f"Environment settings: {settings or 'default'}.",
         f"Start: weights {one.get('model_hash')}; convention {one.get('convention')}; evaluated "
