@@ -147,15 +147,22 @@ class PanelSource:
     env_id: a registered id.
     settings: arguments of ``gym.make`` that the name stands for; they cannot be given otherwise.
     kind: of a task, read from its id, for slices; see ``panel_of``.
+    needs: arguments that have to be given, as the name does not say them.
     """
 
     env_id: str
     settings: Mapping[str, Any] = field(default_factory=dict)  # Any: what gym.make takes
     kind: Callable[[str], str] | None = None
+    needs: tuple[str, ...] = ()
 
     def takes(self, settings: Mapping[str, Any]) -> bool:
-        """Whether further settings leave alone those that the name stands for."""
-        return all(settings.get(key, value) == value for key, value in self.settings.items())
+        """Whether further settings leave alone those that the name stands for, and none lacks."""
+        fixed = all(settings.get(key, value) == value for key, value in self.settings.items())
+        return fixed and not self.lacks(settings)
+
+    def lacks(self, settings: Mapping[str, Any]) -> list[str]:
+        """What has to be given and is not."""
+        return [key for key in self.needs if settings.get(key) is None]
 
 
 def panel_sources() -> dict[str, PanelSource]:
@@ -185,8 +192,8 @@ def named_panel(name: str, count: int | None = None, **settings: Any) -> Panel:
 
     Raises:
         UnknownName: there is no such panel, or no such value of a setting.
-        ValueError: a setting that the environment lacks or the name fixes, or a slice of a size
-            that does not exist.
+        ValueError: a setting that the environment lacks or the name fixes, one that the panel needs
+            and is not given, or a slice of a size that does not exist.
         DataMissing: a folder that was named lacks games.
     """
     whole, colon, number = name.partition(":")
@@ -198,6 +205,9 @@ def named_panel(name: str, count: int | None = None, **settings: Any) -> Panel:
     if whole not in sources:
         raise unknown_name("panel", whole, sources)
     source = sources[whole]
+    if lacking := source.lacks(settings):
+        wanted = ", ".join(f"{key}=..." for key in lacking)
+        raise ValueError(f"Panel {whole!r} needs a setting: named_panel({name!r}, {wanted}).")
     if not source.takes(settings):
         fixed = ", ".join(f"{key}={value!r}" for key, value in source.settings.items())
         raise ValueError(

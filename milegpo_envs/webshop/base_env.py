@@ -118,6 +118,15 @@ class ShopEnv(gym.Env[str, str]):
     def _receipt(self) -> Receipt | None:
         """How the purchase turned out, None before it."""
 
+    @property
+    def source(self) -> str:
+        """Where the products come from: "generated" or "folder", which may hold official ones."""
+        return "folder" if self.shop.catalogue.name.startswith("official/") else "generated"
+
+    @property
+    def coverage(self) -> None:
+        """Of how many goals these are: a shop of another size has other ones."""
+
     def task_ids(self) -> tuple[str, ...]:
         """The tasks of the split, by goal index."""
         return self._open.task_ids(self._tasks)

@@ -2,7 +2,7 @@
 
     webshop/test                  of a folder if `data` is given, else of the generated shop
     webshop/generated/test        always of the generated shop
-    webshop/small/test            of the official 1,000 products; `data` is needed
+    webshop/small/test            of the official 1,000 products; refused without `data`
     webshop/human/test            goals that people wrote, of a folder or generated
 
 and so for validation and train. On the shuffled goals, test is 0 to 499, validation 500 to 1,499,
@@ -23,7 +23,9 @@ _WHENCE: Mapping[str, Mapping[str, object]] = {
 }
 
 PANELS: Mapping[str, PanelSource] = {
-    f"{prefix}/{split}": PanelSource(ENV_ID, {**settings, "split": split})
+    f"{prefix}/{split}": PanelSource(
+        ENV_ID, {**settings, "split": split}, needs=("data",) if "size" in settings else ()
+    )
     for prefix, settings in _WHENCE.items()
     for split in SPLITS
 }
