@@ -113,7 +113,7 @@ def show(episode: Line, console: Console, *, prompts: bool) -> None:
 
 
 def head(number: int, step: Line, met: Mapping[str, int]) -> str:
-    """Number, state and advantage of a step."""
+    """Number, state, advantage and a critic's value of a step."""
     parts = [f"step {number}", f"state {step['state_id'][:8]}"]
     if step["state_id"] in met:
         parts.append(f"as at step {met[step['state_id']]}")
@@ -121,6 +121,8 @@ def head(number: int, step: Line, met: Mapping[str, int]) -> str:
         parts.append("stays")
     if "advantage" in step:
         parts.append(f"advantage {step['advantage']:+.3f}")
+    if step.get("value") is not None:
+        parts.append(f"value {step['value']:+.3f}")
     if step.get("reward"):
         parts.append(f"reward {step['reward']:g}")
     return ", ".join(parts)

@@ -200,10 +200,12 @@ def _step(part: Rollouts, row: int, recorded: Line | None) -> Json:
     if recorded is None:
         return step
     faults = [recorded.get(k) for k in ("format_problem", "invalid_reason")]
+    value = recorded.get("value")
     return {
         **step,
         "reply": _cut(str(recorded.get("reply", "")), 2000),
         "faults": [str(f) for f in faults if f],
+        **({"value": _number(float(value))} if isinstance(value, (int, float)) else {}),
     }
 
 

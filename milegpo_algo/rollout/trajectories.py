@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,7 @@ from milegpo_algo.rollout.episode import Episode, StepRecord
 from milegpo_algo.rollout.generator import Image
 
 Decode = Callable[[Sequence[int]], str]
+Credit = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -21,10 +22,10 @@ class TrajectoryFolder:
     """A folder with one file an iteration and one line an episode.
 
     A line has `iteration`, the episode's `task_id, trajectory_id, success, score, stop, extras` and
-    `steps`, each with everything of its `StepRecord`, the prompt as text, and its advantage. Ids of
-    tokens are written exactly; a log-prob that is not known is null. A file appears whole or not at
-    all, and replaces one of the same iteration. A step that saw images has their names, `images`,
-    PNG files in the folder of that name, one for each different image.
+    `steps`, each with everything of its `StepRecord`, the prompt as text, its advantage, and a
+    critic's value. Ids of tokens are written exactly; a number that is not known is null. A file
+    appears whole or not at all, and replaces one of the same iteration. A step that saw images has
+    their names, `images`, PNG files in the folder of that name, one for each different image.
 
     Attributes:
         folder: made when first written to.
@@ -41,6 +42,7 @@ class TrajectoryFolder:
         iteration: int,
         episodes: Sequence[Episode],
         advantages: Sequence[float] | None = None,
+        values: Sequence[float | None] | None = None,
     ) -> Path:
         """Write the episodes of an iteration.
 
@@ -48,24 +50,24 @@ class TrajectoryFolder:
             iteration: its number, which names the file.
             episodes: all of them, or a few.
             advantages: one a step, in the order of episodes and steps.
+            values: of a critic before each reply, likewise; None where it gave none.
         """
-        given = None if advantages is None else iter(advantages)
+        credit = _credit(sum(len(e.steps) for e in episodes), advantages, values)
         path = self.folder / f"iteration-{iteration:06d}.jsonl"
         self.folder.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".tmp")
         with temporary.open("w", encoding="utf-8") as file:
             for episode in episodes:
-                own = None if given is None else list(islice(given, len(episode.steps)))
+                own = islice(credit, len(episode.steps))
                 line = {"iteration": iteration, **self._line(episode, own)}
                 file.write(json.dumps(line, allow_nan=False) + "\n")
         temporary.replace(path)
         return path
 
-    def _line(self, episode: Episode, advantages: Sequence[float] | None) -> dict[str, object]:
-        steps = [self._step(step) for step in episode.steps]
-        if advantages is not None:
-            for step, advantage in zip(steps, advantages, strict=True):
-                step["advantage"] = float(advantage)
+    def _line(self, episode: Episode, credit: Iterable[Credit]) -> dict[str, object]:
+        steps = [
+            {**self._step(step), **own} for step, own in zip(episode.steps, credit, strict=True)
+        ]
         return {
             "task_id": episode.task_id,
             "trajectory_id": episode.trajectory_id,
@@ -114,6 +116,24 @@ class TrajectoryFolder:
             fromarray(image).save(temporary, format="png")
             temporary.replace(path)
         return name
+
+
+def _credit(
+    count: int, advantages: Sequence[float] | None, values: Sequence[float | None] | None
+) -> Iterator[Credit]:
+    """What is known of each of so many steps."""
+    columns = {"advantage": advantages, "value": values}
+    known = {name: column for name, column in columns.items() if column is not None}
+    for name, column in known.items():
+        if len(column) != count:
+            raise ValueError(f"{len(column)} of {name} for {count} steps: give one a step.")
+    return iter(
+        [{name: _number(column[i]) for name, column in known.items()} for i in range(count)]
+    )
+
+
+def _number(value: float | None) -> object:
+    return None if value is None else _finite(float(value))
 
 
 def _finite(value: object) -> object:

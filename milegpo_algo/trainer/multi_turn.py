@@ -47,7 +47,7 @@ from milegpo_algo.trainer.credit import (
 from milegpo_algo.trainer.resume import Progress, StopRequest
 from milegpo_algo.trainer.stopping import Stopping, StopWhere
 from milegpo_algo.trainer.table import IterationTable
-from milegpo_algo.trainer.values import explained_variance
+from milegpo_algo.trainer.values import explained_variance, first_value
 
 if TYPE_CHECKING:
     from peft import PeftConfig
@@ -199,8 +199,9 @@ class MultiTurnTrainer(Stopping):
         every = self.args.trajectory_steps
         if not every or iteration % every or not self.accelerator.is_main_process:
             return
+        values = None if self.critic is None else [first_value(row) for row in rows]
         with self.watch.phase("trajectories"):
-            self.trajectories.write(iteration, episodes, [row.advantage for row in rows])
+            self.trajectories.write(iteration, episodes, [row.advantage for row in rows], values)
 
     # ---- evaluation ------------------------------------------------------------------------
 

@@ -167,6 +167,11 @@ def explained_variance(rows: list[Row]) -> float:
     return 1.0 - float((returns - values).var()) / spread if spread > 0 else 0.0
 
 
+def first_value(row: Row) -> float | None:
+    """What a critic said of a row's prompt, before its reply; None of an empty reply."""
+    return float(row.values[0]) if row.values is not None and len(row.values) else None
+
+
 def _sequences(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     """Prompt and completion in one: ids and mask, (B, P + C)."""
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)

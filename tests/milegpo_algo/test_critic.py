@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from peft import LoraConfig
+from transformers import AutoModelForCausalLM
 
 from milegpo_algo import Rollouts
 from milegpo_algo.batch import Row, collate
@@ -125,6 +126,23 @@ def test_a_token_has_the_advantage_that_the_estimator_gave_it(folder, tmp_path):
             row = (batch["advantages"][i, :n], batch["returns"][i, :n])
             got.append(tuple(tuple(part.numpy()) for part in row))
     assert sorted(got) == expected
+
+
+@pytest.mark.parametrize("critic", ["separate", "shared"])
+def test_trajectories_tell_what_the_critic_said_of_each_prompt(folder, tmp_path, critic):
+    trainer = build(folder, tmp_path, critic=critic, trajectory_steps=1, **PPO)
+    torch.nn.init.normal_(trainer.critic.head.weight)
+    head = trainer.critic.head.weight.detach().clone().squeeze(0)
+    trainer.train()
+    trunk = AutoModelForCausalLM.from_pretrained(folder).model
+    [path] = tmp_path.glob("iteration-*.jsonl")
+    written = [step for episode in lines(path) for step in episode["steps"]]
+    played = [step for episode in trainer.episodes[0] for step in episode.steps]
+    assert len({round(step["value"], 6) for step in written}) > 3
+    for line, step in zip(written, played, strict=True):
+        with torch.no_grad():
+            states = trunk(torch.tensor([step.prompt_ids])).last_hidden_state[0, -1]
+        assert line["value"] == pytest.approx(float(states @ head), abs=1e-4)
 
 
 def test_a_shared_critic_pulls_on_the_trunk(folder, tmp_path):

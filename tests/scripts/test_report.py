@@ -91,6 +91,14 @@ def test_the_terms_of_every_estimator_add_up(tmp_path):
             assert sum(p[at] for p in parts) == pytest.approx(value, abs=1e-7)
 
 
+def test_a_critic_s_values_reach_the_page_where_there_are_some(tmp_path):
+    with_values = [episode("fork", 9, ["S", "A", "end"], True, value=2.5), *fork()]
+    _, (graph,) = graphs(written(tmp_path, write_run(tmp_path / "run", episodes=with_values)))
+    names = [trajectory["id"] for trajectory in graph["trajectories"]]
+    told = {names[step["trajectory"]]: step.get("value") for step in graph["steps"]}
+    assert told == {"0": None, "1": None, "2": None, "3": None, "4": None, "9": 2.5}
+
+
 def test_milestones_traps_and_distances_reach_the_page(tmp_path):
     _, (graph,) = graphs(written(tmp_path, write_run(tmp_path / "run", episodes=fork())))
     by_id = {node["id"]: at for at, node in enumerate(graph["nodes"])}

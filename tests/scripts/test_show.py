@@ -41,7 +41,7 @@ def file(tmp_path):
     )
     won = Episode("t2", 1, (step("c" * 32, "d" * 32, reward=10.0),), True, 1.0, "success")
     folder = TrajectoryFolder(tmp_path, lambda ids: "the prompt")
-    return folder.write(7, [looped, won], [0.5, -0.25, 0.0, 1.0])
+    return folder.write(7, [looped, won], [0.5, -0.25, 0.0, 1.0], [2.25, None, 1.0, 9.0])
 
 
 def shown(capsys, *arguments):
@@ -62,6 +62,8 @@ def test_an_episode_is_shown_step_by_step(file, capsys):
     for part in ("no success (horizon)", "advantage +0.500", "as at step 1", "not admissible"):
         assert part in text
     assert "stays" in text
+    assert text.count("value +") == 2
+    assert "value +2.250" in text
     assert "[bold]x[/bold]" in text  # a reply is text, never markup
     assert "the prompt" not in text
     assert "the prompt" in shown(capsys, file, "--task", "t2", "--trajectory", "1", "--prompts")

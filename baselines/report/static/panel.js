@@ -137,7 +137,8 @@ const Panel = (() => {
     const told = make("details", { class: "step", open: open ? "" : null }, head);
     if (step.faults?.length) told.append(make("p", { class: "note" }, `Faults: ${step.faults.join("; ")}.`));
     if (step.reply) told.append(make("pre", {}, step.reply));
-    told.append(table([["reward", "r_t", number(step.reward)], step.valid ? null : ["malformed", "", "yes"], ...rows]));
+    told.append(table([["reward", "r_t", number(step.reward)], step.valid ? null : ["malformed", "", "yes"],
+      step.value == null ? null : ["critic's value before the reply", "V(prompt)", number(step.value)], ...rows]));
     return told;
   }
 

@@ -1,7 +1,9 @@
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from milegpo_algo.rollout.collect import assign, play
@@ -38,6 +40,16 @@ def test_each_step_has_its_own_advantage(tmp_path):
     path = TrajectoryFolder(tmp_path, CODEC.decode).write(0, EPISODES, [1, 2, 3, 4, 5])
     given = [[step["advantage"] for step in line["steps"]] for line in lines(path)]
     assert given == [[1, 2], [], [3, 4, 5]]
+
+
+def test_each_step_has_its_own_value_where_a_critic_gave_one(tmp_path):
+    values = [0.5, None, -1.5, math.inf, 2.0]
+    folder = TrajectoryFolder(tmp_path, CODEC.decode)
+    path = folder.write(0, EPISODES, [1, 2, 3, 4, 5], values)
+    given = [[step["value"] for step in line["steps"]] for line in lines(path)]
+    assert given == [[0.5, None], [], [-1.5, None, 2.0]]
+    with pytest.raises(ValueError, match="4 of value for 5 steps"):
+        folder.write(0, EPISODES, [1, 2, 3, 4, 5], values[1:])
 
 
 def test_ids_are_written_exactly_and_what_is_unknown_as_null(tmp_path):
