@@ -17,15 +17,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from milegpo_envs.alfworld import package
-from milegpo_envs.alfworld.games import COUNTS, SPLITS, TASK_TYPES, Game, Params, check_task_types
+from milegpo_envs.alfworld.games import COUNTS, SPLITS, TASK_TYPES, Game, check_task_types
 from milegpo_envs.alfworld.index import (
     GAME_FILE,
     TRAJECTORY_FILE,
     Listing,
     read_folder,
-    read_object,
 )
 from milegpo_envs.alfworld.manifest import read_manifest
+from milegpo_envs.alfworld.trajectory import read_object, read_trajectory
 from milegpo_envs.alfworld.versions import goal_sentence
 from milegpo_envs.errors import DataMissing, unknown_name
 from milegpo_envs.panels import Coverage
@@ -141,13 +141,12 @@ def load_game(root: Path, task_id: str) -> Game:
     """
     try:
         data = read_object((root / task_id / GAME_FILE).read_bytes())
-        trajectory = read_object((root / task_id / TRAJECTORY_FILE).read_bytes())
-        params = trajectory["pddl_params"]
+        trajectory = read_trajectory((root / task_id / TRAJECTORY_FILE).read_bytes())
         return Game(
             id=task_id,
-            task_type=trajectory["task_type"],
-            params=Params(**{key: params[key] for key in Params.__dataclass_fields__}),
-            scene=int(trajectory["scene"]["scene_num"]),
+            task_type=trajectory.task_type,
+            params=trajectory.params,
+            scene=trajectory.scene,
             goal=goal_sentence(data["grammar"]),
             pddl_domain=data["pddl_domain"],
             grammar=data["grammar"],

@@ -31,10 +31,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
 
 import milegpo_envs
 from milegpo_envs.alfworld.games import TASK_TYPES
+from milegpo_envs.alfworld.trajectory import read_object, read_trajectory
 from milegpo_envs.alfworld.versions import release_of
 from milegpo_envs.caching import cache_folder
 from milegpo_envs.reports import Advance
@@ -43,7 +43,7 @@ GAME_FILE, TRAJECTORY_FILE = "game.tw-pddl", "traj_data.json"
 WORTH_KEEPING = 64  # games; a smaller folder is read anew by every process
 PER_WORKER = 250  # games that pay for starting a worker
 MOST_WORKERS = 16
-_FORMAT = 1  # of the cache and of the rules in `judge`
+_FORMAT = 2  # of the cache and of the rules in `judge`
 _SETTLED = 2.0  # seconds after which another change shows in a file's times
 _WORKER = """
 import json, sys
@@ -144,11 +144,13 @@ def judge(root: Path, task_id: str) -> Entry:
     if "Sliced" in task_id:
         return Entry("", "sliced object")
     try:
-        kind = str(read_object((folder / TRAJECTORY_FILE).read_bytes())["task_type"])
+        told = (folder / TRAJECTORY_FILE).read_bytes()
+        kind = str(read_object(told)["task_type"])
+        if kind not in TASK_TYPES:
+            return Entry(kind, "unknown task type")
+        read_trajectory(told)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return Entry("", "unreadable traj_data.json")
-    if kind not in TASK_TYPES:
-        return Entry(kind, "unknown task type")
     if not (folder / GAME_FILE).is_file():
         return Entry(kind, "no game file")
     try:
@@ -164,14 +166,6 @@ def judge(root: Path, task_id: str) -> Entry:
     if game["solvable"] is not True:
         return Entry(kind, "unsolvable")
     return Entry(kind, "", release_of(game["grammar"]), _digest(content))
-
-
-def read_object(content: bytes) -> dict[str, Any]:  # Any: checked field by field where it is read
-    """Parse a JSON object; raises ValueError or TypeError for anything else."""
-    value = json.loads(content.decode("utf-8"))
-    if not isinstance(value, dict):
-        raise TypeError("no JSON object")
-    return value
 
 
 Stamp = tuple[int, ...]

@@ -192,3 +192,20 @@ def test_contents_that_no_parser_likes_are_reasons(tmp_path):
     found = index_folder(tmp_path)
     assert found.task_types == {}
     assert found.skipped == {"no game file": 1, "unreadable game file": 3}
+
+
+@pytest.mark.parametrize(
+    "lost", ["task_type", "pddl_params", "scene", ("pddl_params", "toggle_target")]
+)
+def test_a_game_whose_task_cannot_be_read_whole_is_left_out_of_the_index(lost, tmp_path):
+    kept = write_game(tmp_path, "train", games.generate(TASKS[0]))
+    folder = write_game(tmp_path, "train", games.generate(TASKS[1]))
+    raw = json.loads((folder / "traj_data.json").read_text())
+    *way, last = (lost,) if isinstance(lost, str) else lost
+    inner = raw[way[0]] if way else raw
+    del inner[last]
+    (folder / "traj_data.json").write_text(json.dumps(raw))
+    found = index_folder(tmp_path)
+    assert found.skipped == {"unreadable traj_data.json": 1}
+    [listed] = found.task_types
+    assert tmp_path / listed == kept
