@@ -9,47 +9,13 @@ import ast
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast, get_args
+from typing import cast
 
 import torch
 from trl import GRPOConfig
 
 from milegpo_algo import make_estimator
-
-Penalise = Literal["format", "admissible", "both"]
-
-LOSSES_BY_TOKEN = ("dapo", "bnpo", "cispo", "vespo")
-"""Loss types of TRL that average over tokens."""
-
-LOSSES_BY_ROW = ("grpo", "sapo", "dr_grpo", "luspo")
-"""Loss types of TRL that average over rows."""
-
-# Settings of GRPOConfig that have no meaning here, the value that is let through, and what to do
-# instead.
-_WITHOUT_MEANING: Mapping[str, tuple[object, str]] = {
-    "gradient_accumulation_steps": (
-        1,
-        "set mini_batch_size (rows an optimizer step) and per_device_train_batch_size (rows a "
-        "backward pass)",
-    ),
-    "reward_weights": (None, "rewards come from the environment"),
-    "scale_rewards": ("group", "the estimator normalises; see estimator_settings"),
-    "mask_truncated_completions": (False, "cut replies are trained on like any other"),
-    "log_completions": (False, "every reply is in the episodes that rollout.collect returns"),
-    "use_transformers_continuous_batching": (False, "rollout.hf_backend samples the replies"),
-    "generation_kwargs": (None, "set temperature and max_completion_length"),
-    "top_p": (1.0, "the loss needs log-probs of the whole distribution"),
-    "top_k": (0, "the loss needs log-probs of the whole distribution"),
-    "min_p": (None, "the loss needs log-probs of the whole distribution"),
-    "repetition_penalty": (1.0, "the loss needs log-probs of the whole distribution"),
-}
-
-_CHOICES: Mapping[str, tuple[object, ...]] = {
-    "importance_correction": (None, "none", "token_truncate"),
-    "critic": ("separate", "shared"),
-    "final_checkpoint": ("last", "best"),
-    "rollout_halves": (1, 2),
-}
+from milegpo_algo.config_checks import Penalise, check
 
 
 @dataclass
@@ -259,7 +225,7 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
             recipe=self.recipe,
             **self.estimator_arguments,
         )
-        self._check()
+        check(vars(self))
         on_gpu = torch.cuda.is_available() and not self.use_cpu
         if self.bf16 is None and not self.fp16:
             self.bf16 = on_gpu
@@ -269,6 +235,12 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
         if self.final_checkpoint == "best":
             self._keep_best()
         self._derive()
+
+    @property
+    def device(self) -> torch.device:
+        """Where this process computes: "cpu" for accelerate's "cpu:0", which torch.load refuses."""
+        device = cast(torch.device, super().device)
+        return torch.device("cpu") if device.type == "cpu" else device
 
     def _choose_logprobs(self) -> None:
         """Decide whose log-probs are the old ones, and whether the engine's are corrected."""
@@ -291,49 +263,6 @@ class MultiTurnConfig(GRPOConfig):  # type: ignore[misc]  # trl ships no types
         self.load_best_model_at_end = True
         self.metric_for_best_model, self.greater_is_better = "eval_success", True
         self.save_strategy, self.save_steps = self.eval_strategy, self.eval_steps
-
-    def _check(self) -> None:
-        for name, (neutral, remedy) in _WITHOUT_MEANING.items():
-            if getattr(self, name) != neutral:
-                raise ValueError(f"{name}={getattr(self, name)!r} has no effect here: {remedy}.")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                valid = ", ".join(str(choice) for choice in choices if choice is not None)
-                raise ValueError(f"{name}={getattr(self, name)!r}: choose one of {valid}.")
-        if self.penalise not in get_args(Penalise):
-            valid = ", ".join(get_args(Penalise))
-            raise ValueError(f"penalise={self.penalise!r}: choose one of {valid}.")
-        if self.loss_type not in LOSSES_BY_TOKEN + LOSSES_BY_ROW:
-            valid = ", ".join(LOSSES_BY_TOKEN + LOSSES_BY_ROW)
-            raise ValueError(f"loss_type={self.loss_type!r}: choose one of {valid}.")
-        for name in [
-            "tasks_per_iteration",
-            "num_generations",
-            "mini_batch_size",
-            "max_prompt_tokens",
-            "generation_rows",
-            "dynamic_sampling_rounds",
-            "max_completion_length",
-            "per_device_train_batch_size",
-        ]:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}: must be at least 1.")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed={self.seed}: must be from 0 to {2**32 - 1}.")
-        if not 0 <= self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate={self.learning_rate}: must be a number from 0.")
-        if self.temperature <= 0:
-            raise ValueError(
-                f"temperature={self.temperature}: training samples, so it must be above 0."
-            )
-        for name in ("flat_patience", "trajectory_steps", "value_coefficient"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name}={getattr(self, name)}: must be at least 0.")
-        for name in ("importance_cap", "value_clip", "critic_learning_rate"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name}={getattr(self, name)}: must be above 0.")
-        if self.eval_temperature < 0 or self.kl_limit <= 0:
-            raise ValueError("eval_temperature must be at least 0, and kl_limit above 0.")
 
     def _derive(self) -> None:
         """Derive TRL's sizes, which know one row a rollout and at least two rollouts a task."""

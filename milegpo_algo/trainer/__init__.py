@@ -13,5 +13,6 @@ multi_turn  an iteration from end to end; evaluation
 
 from milegpo_algo.trainer.credit import rows_of
 from milegpo_algo.trainer.multi_turn import MultiTurnTrainer
+from milegpo_algo.trainer.updates import Diverged
 
-__all__ = ["MultiTurnTrainer", "rows_of"]
+__all__ = ["Diverged", "MultiTurnTrainer", "rows_of"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from statistics import fmean
 from typing import cast
@@ -12,9 +13,13 @@ from accelerate.utils import DistributedType
 from trl import GRPOTrainer
 
 from milegpo_algo.batch import Share, microbatches, padding
-from milegpo_algo.config import LOSSES_BY_TOKEN
+from milegpo_algo.config_checks import LOSSES_BY_TOKEN
 from milegpo_algo.trainer.clock import Batch
 from milegpo_algo.trainer.values import Values
+
+
+class Diverged(RuntimeError):
+    """A gradient is not a number, or without bound: a step along it would destroy the policy."""
 
 
 class Updates(Values):
@@ -24,7 +29,11 @@ class Updates(Values):
     _value_sum = 0.0
 
     def _update(self, model: torch.nn.Module, parts: list[Share]) -> torch.Tensor:
-        """Every mini-batch is an optimizer step, the last one left to the caller; mean loss."""
+        """Every mini-batch is an optimizer step, the last one left to the caller; mean loss.
+
+        Raises:
+            Diverged: before the step that would destroy the policy, on every process.
+        """
         plan = [part for _ in range(self.num_iterations) for part in parts if part.rows]
         losses, norms = [torch.zeros((), device=self.args.device)] if not plan else [], []
         with self.watch.phase("update"):
@@ -32,18 +41,28 @@ class Updates(Values):
                 losses.append(self._backward(model, part))
                 if self.critic is not None:
                     self._critic_step()
-                if k == len(plan) - 1:
-                    norms.append(float(self._get_grad_norm(model)))
-                    break
-                clipped = self._clip_grad_norm(model) if self.args.max_grad_norm > 0 else None
+                last = k == len(plan) - 1
+                clips = self.args.max_grad_norm > 0 and not last
+                clipped = self._clip_grad_norm(model) if clips else None
                 norms.append(float(self._get_grad_norm(model, clipped)))
-                self.optimizer.step()
-                model.zero_grad()
+                self._check_gradient(norms[-1], k + 1, len(plan))
+                if not last:
+                    self.optimizer.step()
+                    model.zero_grad()
         self._log_metrics({"updates": len(plan)})
         if plan:
             held = padding([part.rows for part in parts], self._micro)
             self._log_metrics({"grad_norm_mean": fmean(norms), "padding": held})
         return torch.stack(losses).mean()
+
+    def _check_gradient(self, norm: float, step: int, steps: int) -> None:
+        if math.isfinite(norm) or self.accelerator.scaler is not None:  # which skips such a step
+            return
+        raise Diverged(
+            f"Iteration {self.state.global_step + 1}, step {step} of {steps}: the gradient's norm "
+            f"is {norm}. Lower learning_rate, or set max_grad_norm, and resume from a checkpoint "
+            "before it (resume_from_checkpoint)."
+        )
 
     def _backward(self, model: torch.nn.Module, part: Share) -> torch.Tensor:
         """Gradient of one mini-batch; this process's part of its loss times their number."""

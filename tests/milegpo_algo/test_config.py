@@ -1,7 +1,10 @@
+import math
 from dataclasses import replace
 from typing import get_args
 
 import pytest
+import torch
+from trl import GRPOConfig
 
 from milegpo_algo.config import MultiTurnConfig, Penalise, parse_settings
 from milegpo_algo.rollout.collect import PENALISE
@@ -103,11 +106,50 @@ def test_a_setting_without_value_is_refused():
         ({"final_checkpoint": "first"}, "last, best"),
         ({"final_checkpoint": "best"}, "eval_strategy"),
         ({"rollout_halves": 3}, "1, 2"),
+        ({"num_iterations": 0}, "at least 1"),
+        ({"beta": -0.1}, "at least 0"),
+        ({"epsilon": -0.1}, "at least 0"),
+        ({"epsilon_high": -0.1}, "at least 0"),
+        ({"delta": 1.1, "epsilon": 0.2}, "None is no dual clip"),
+        ({"tasks_per_iteration": 10**9}, "8,000,000,000 episodes"),
     ],
 )
 def test_what_has_no_effect_or_no_sense_is_refused_with_the_remedy(tmp_path, setting, remedy):
     with pytest.raises(ValueError, match=remedy):
         config(tmp_path, **setting)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "beta",
+        "delta",
+        "epsilon",
+        "entropy_coef",
+        "eval_temperature",
+        "importance_cap",
+        "kl_limit",
+        "learning_rate",
+        "max_grad_norm",
+        "temperature",
+        "value_clip",
+        "value_coefficient",
+    ],
+)
+def test_what_is_not_a_number_is_refused_by_name(tmp_path, name):
+    with pytest.raises(ValueError, match=f"{name}=nan"):
+        config(tmp_path, **{name: math.nan})
+
+
+def test_a_device_is_named_as_torch_load_takes_it(tmp_path, monkeypatch):
+    """Among several processes accelerate says "cpu:0", of which torch.load knows nothing."""
+    args = config(tmp_path)
+    monkeypatch.setattr(GRPOConfig, "device", torch.device("cpu", 0))
+    torch.save(torch.ones(2), tmp_path / "ones.pt")
+    loaded = torch.load(tmp_path / "ones.pt", map_location=args.device, weights_only=True)
+    assert loaded.tolist() == [1.0, 1.0]
+    monkeypatch.setattr(GRPOConfig, "device", torch.device("cuda", 1))
+    assert args.device == torch.device("cuda", 1)
 
 
 @pytest.mark.parametrize("rollouts", [1, 2, 8])

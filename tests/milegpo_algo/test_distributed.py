@@ -1,4 +1,4 @@
-"""Two gloo processes against one: the same rollouts, the same update."""
+"""Two gloo processes against one: the same rollouts, the same update; and stopped, the same run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from tests.milegpo_algo.test_trainer import lines
+from tests.milegpo_algo.test_trainer import lines, untimed
 from tests.milegpo_algo.tiny import save_tiny
 from tests.milegpo_algo.two_processes import RUNS
 
@@ -76,6 +76,20 @@ def test_two_processes_train_as_one(outputs, loss_type):
         assert mine["loss"] == pytest.approx(theirs["loss"], abs=1e-5)
     for name, weight in ends[0]["critic"].items():
         torch.testing.assert_close(weight, ends[1]["critic"][name], rtol=0, atol=2e-4, msg=name)
-    results = [end["evaluation"] for end in ends]
+    results = [end["metrics"] for end in ends]
     assert results[0]["eval_success"] == results[1]["eval_success"]
     assert results[1]["eval_episodes"] == 5
+
+
+def test_two_processes_go_on_as_if_never_stopped(outputs):
+    """Model, Adam's moments, critic and place in the stream of tasks, bit for bit."""
+    folders = [outputs / "2" / name for name in ("whole", "resumed")]
+    whole, resumed = (torch.load(folder / "end.pt", weights_only=True) for folder in folders)
+    start = AutoModelForCausalLM.from_pretrained(outputs / "model").state_dict()
+    assert any(not torch.equal(whole["weights"][name], start[name]) for name in start)
+    for part in ("weights", "critic"):
+        for name, value in whole[part].items():
+            assert torch.equal(value, resumed[part][name]), name
+    assert whole["metrics"] == resumed["metrics"]
+    records = [untimed(lines(folder / "metrics.jsonl")) for folder in folders]
+    assert records[0][1:] == records[1]

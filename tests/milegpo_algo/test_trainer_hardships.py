@@ -17,6 +17,7 @@ from transformers import TrainerCallback
 
 from milegpo_algo.batch import Share, collate
 from milegpo_algo.rollout.collect import RolloutFailed
+from milegpo_algo.trainer import Diverged
 from milegpo_algo.trainer.resume import Progress, last_checkpoint
 from milegpo_envs.pool import MakeEnv, ProcessPool
 from milegpo_envs.wrappers import Prompted
@@ -258,6 +259,25 @@ def test_patience_of_zero_never_stops(folder, tmp_path):
     trainer = flat_run(folder, tmp_path, "flat", flat_patience=0, max_steps=3)
     trainer.train()
     assert (trainer.state.global_step, trainer.stopped) == (3, None)
+
+
+@pytest.mark.parametrize("clip", [0.0, 1.0])
+def test_a_gradient_that_is_not_a_number_ends_the_run_before_its_step(folder, tmp_path, clip):
+    class Broken(Spied):
+        def _backward(self, model, part):
+            loss = super()._backward(model, part)
+            if len(self.shares) == 2:
+                self.start = weights(self)
+                next(model.parameters()).grad[0, 0] = math.nan
+            return loss
+
+    args = settings(tmp_path, mini_batch_size=8, max_grad_norm=clip)
+    trainer = Broken(folder, LotteryPool(12), args, TASKS)
+    with pytest.raises(Diverged, match=r"Iteration 1, step 2 of .* nan.*learning_rate"):
+        trainer.train()
+    assert len(trainer.shares) == 2
+    for name, value in weights(trainer).items():
+        assert torch.equal(value, trainer.start[name]), name
 
 
 # ---- stopping and going on ------------------------------------------------------------------

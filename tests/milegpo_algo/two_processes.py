@@ -1,6 +1,7 @@
-"""One process of two training runs: `python -m tests.milegpo_algo.two_processes MODEL OUTPUT`.
+"""One process of a few training runs: `python -m tests.milegpo_algo.two_processes MODEL OUTPUT`.
 
 Started twice by test_distributed.py with the variables torch.distributed reads, or once without.
+Two processes also stop a run with Adam and a critic, and go on.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import torch
+from accelerate import PartialState
 
 from milegpo_algo.trainer import MultiTurnTrainer
 from tests.milegpo_algo.lottery import LotteryPool
@@ -27,6 +29,8 @@ def main(model: str, output: str) -> None:
     torch.set_num_threads(1)
     for name, changes in RUNS.items():
         train(model, Path(output) / name, changes)
+    if PartialState().num_processes > 1:
+        stop_and_go_on(model, Path(output))
 
 
 def train(model: str, output: Path, changes: dict[str, object]) -> None:
@@ -46,11 +50,37 @@ def train(model: str, output: Path, changes: dict[str, object]) -> None:
         model, LotteryPool(16), args, TASKS, eval_tasks=TASKS, eval_pool=LotteryPool(2)
     )
     trainer.train()
-    metrics = trainer.evaluate()
+    save_end(trainer, output, trainer.evaluate())
+
+
+def stop_and_go_on(model: str, output: Path) -> None:
+    """A run of two iterations, and the same from its checkpoint of the first, past an epoch's end.
+
+    Its groups are replaced, so that the place in the stream of tasks is not the iteration's.
+    """
+    for name, checkpoint in (("whole", None), ("resumed", output / "whole" / "checkpoint-1")):
+        args = settings(
+            output / name,
+            estimator="ppo",
+            critic_learning_rate=1e-2,
+            dynamic_sampling_rounds=2,
+            tasks_per_iteration=5,
+            num_generations=2,
+            max_steps=2,
+            save_strategy="steps",
+            save_steps=1,
+        )
+        trainer = MultiTurnTrainer(model, LotteryPool(16), args, TASKS)
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        save_end(trainer, output / name, {"position": trainer.progress.position})
+
+
+def save_end(trainer: MultiTurnTrainer, output: Path, metrics: dict[str, float]) -> None:
+    trainer.accelerator.wait_for_everyone()
     if trainer.accelerator.is_main_process:
         weights = trainer.accelerator.unwrap_model(trainer.model).state_dict()
         critic = {} if trainer.critic is None else trainer.critic.state_dict()
-        torch.save({"weights": weights, "critic": critic, "evaluation": metrics}, output / "end.pt")
+        torch.save({"weights": weights, "critic": critic, "metrics": metrics}, output / "end.pt")
 
 
 if __name__ == "__main__":
