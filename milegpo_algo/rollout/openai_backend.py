@@ -12,6 +12,7 @@ by the endpoint and dropped.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import time
@@ -21,6 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from milegpo_algo.rollout.completions import (
+    Completion,
+    EndpointError,
+    completion_of,
+    seconds_to_wait,
+)
 from milegpo_algo.rollout.generator import ChatReply, FinishReason, Messages, Usage
 from milegpo_algo.rollout.reply_cache import Json, ReplyCache, content_name
 from milegpo_algo.rollout.spending import Budget, Ledger, Prices, Spent
@@ -34,10 +41,7 @@ except ImportError as error:
 
 _PASSING = frozenset([408, 409, 425, 429, 500, 502, 503, 504, 529])
 _LONGEST_WAIT = 60.0
-
-
-class EndpointError(RuntimeError):
-    """The endpoint refused a request, or kept failing; the text says what to change."""
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class OpenAIChat:
 
     Raises:
         EndpointError: the key is missing.
+        ValueError: the address is none.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ class OpenAIChat:
         cache: Path | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        _check_address(endpoint.base_url)
         self.endpoint = endpoint
         self.cache = None if cache is None else ReplyCache(cache)
         self.ledger = Ledger(endpoint.prices, endpoint.budget)
@@ -174,7 +180,7 @@ class OpenAIChat:
         # A token is at least a byte, but for those that the chat template adds.
         most = len(json.dumps(body["messages"], ensure_ascii=False).encode()) + 64
         with self.ledger.setting_aside(most, self.endpoint.max_tokens):
-            reply = self._read(self._ask(body))
+            reply = self._booked(completion_of(self._ask(body)))
         if self.cache is not None:
             self.cache.put(
                 name,
@@ -188,15 +194,15 @@ class OpenAIChat:
             )
         return reply
 
-    def _ask(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Post a request until it is answered, refused, or out of tries."""
+    def _ask(self, body: Mapping[str, Json]) -> Json:
+        """Post a request until it is answered, refused, or out of tries; log every further try."""
         url = f"{self.endpoint.base_url.rstrip('/')}/chat/completions"
         for attempt in range(self.endpoint.retries + 1):
             self._turnstile.enter()
             wait = min(self.endpoint.backoff * 2**attempt, _LONGEST_WAIT)
             try:
                 response = self._client.post(url, json=body)
-            except httpx.TransportError as error:  # time-outs and lost connections
+            except httpx.RequestError as error:  # time-outs, lost connections, garbled answers
                 fault = f"{type(error).__name__}: {error}"
             else:
                 if response.status_code == 200:
@@ -204,8 +210,10 @@ class OpenAIChat:
                 fault = f"{response.status_code}: {_problem(response)}"
                 if response.status_code not in _PASSING or "insufficient_quota" in response.text:
                     raise EndpointError(_refusal(self.endpoint, response.status_code, fault))
-                wait = _retry_after(response, wait)
+                wait = seconds_to_wait(response.headers, wait, _LONGEST_WAIT)
             if attempt < self.endpoint.retries:
+                left = f"try {attempt + 2} of {self.endpoint.retries + 1} in {wait:g} s"
+                _LOG.warning("%s: %s; %s", url, fault, left)
                 self._sleep(wait)
         raise EndpointError(
             f"{url} failed {self.endpoint.retries + 1} times, lastly with {fault}. "
@@ -213,21 +221,13 @@ class OpenAIChat:
             "concurrency or requests_per_minute, or raise retries or timeout."
         )
 
-    def _read(self, answer: Mapping[str, Json]) -> ChatReply:
-        try:
-            [choice, *_] = cast("list[dict[str, Json]]", answer["choices"])
-            message = cast("dict[str, Json]", choice["message"])
-            usage = cast("dict[str, int]", answer.get("usage") or {})
-        except (KeyError, ValueError, TypeError) as error:
-            raise EndpointError(f"Not a chat completion: {str(answer)[:500]}") from error
-        if not usage and self.endpoint.budget != Budget():
+    def _booked(self, completion: Completion) -> ChatReply:
+        if completion.tokens is None and self.endpoint.budget != Budget():
             raise EndpointError("The endpoint counts no tokens, so a budget cannot be kept.")
         return ChatReply(
-            text=cast(str, message.get("content") or ""),
-            finish_reason="length" if choice.get("finish_reason") == "length" else "stop",
-            usage=self.ledger.book(
-                usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
-            ),
+            text=completion.text,
+            finish_reason=completion.finish_reason,
+            usage=self.ledger.book(*(completion.tokens or (0, 0))),
         )
 
 
@@ -252,6 +252,15 @@ class _Turnstile:
             self._sleep(mine - now)
 
 
+def _check_address(base_url: str) -> None:
+    try:
+        host = httpx.URL(base_url).host
+    except httpx.InvalidURL as error:
+        raise ValueError(f"base_url={base_url!r}: {error}.") from error
+    if not host:
+        raise ValueError(f"base_url={base_url!r} names no host, as http://127.0.0.1:8000/v1 does.")
+
+
 def _headers(endpoint: Endpoint) -> dict[str, str]:
     if endpoint.key_variable is None:
         return {}
@@ -264,20 +273,20 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def _json(response: httpx.Response) -> Mapping[str, Json]:
+def _json(response: httpx.Response) -> Json:
     try:
-        answer = response.json()
-    except json.JSONDecodeError as error:
+        return cast(Json, response.json())
+    except ValueError as error:  # neither JSON nor, perhaps, UTF-8
         raise EndpointError(f"{response.url} answered no JSON: {response.text[:500]}") from error
-    return cast("Mapping[str, Json]", answer)
 
 
 def _problem(response: httpx.Response) -> str:
-    """The endpoint's own words."""
+    """The endpoint's own words, on one line."""
     try:
-        return str(response.json()["error"]["message"])
-    except (json.JSONDecodeError, KeyError, TypeError):
-        return response.text[:500]
+        text = str(response.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        text = response.text
+    return " ".join(text.split())[:500]
 
 
 def _refusal(endpoint: Endpoint, status: int, fault: str) -> str:
@@ -290,10 +299,3 @@ def _refusal(endpoint: Endpoint, status: int, fault: str) -> str:
         429: "The account's quota is used up.",
     }
     return f"The endpoint refused with {fault}. {remedies.get(status, '')}".rstrip()
-
-
-def _retry_after(response: httpx.Response, otherwise: float) -> float:
-    try:
-        return min(float(response.headers["retry-after"]), _LONGEST_WAIT)
-    except (KeyError, ValueError):  # absent, or a date
-        return otherwise

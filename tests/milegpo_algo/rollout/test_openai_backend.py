@@ -2,75 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from milegpo_algo.rollout.collect import assign, play_policy
+from milegpo_algo.rollout.completions import EndpointError
 from milegpo_algo.rollout.generator import Usage
-from milegpo_algo.rollout.openai_backend import Endpoint, EndpointError, OpenAIChat
+from milegpo_algo.rollout.openai_backend import Endpoint, OpenAIChat
 from milegpo_algo.rollout.policy import ChatPolicy
 from milegpo_algo.rollout.reply_cache import ReplyCache, content_name
 from milegpo_algo.rollout.spending import Budget, BudgetSpent, Ledger, Prices, Spent
+from tests.milegpo_algo.rollout.fake_endpoint import FakeEndpoint
 from tests.milegpo_algo.rollout.fakes import CountingPool, user
-
-
-class FakeEndpoint:
-    """Says "echo: " and the last message; takes a token a word. Faults come first, in order."""
-
-    def __init__(self) -> None:
-        self.faults: list[tuple[int, str, dict[str, str]]] = []
-        self.bodies: list[dict[str, object]] = []
-        self.keys: list[str | None] = []
-        self.counts, self.finish, self.content = True, "stop", ""
-        self.at_once = self.most_at_once = 0
-        self.lock = threading.Lock()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def log_message(self, *_: object) -> None: ...
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                with outer.lock:
-                    outer.at_once += 1
-                    outer.most_at_once = max(outer.most_at_once, outer.at_once)
-                    outer.bodies.append(body)
-                    outer.keys.append(self.headers.get("Authorization"))
-                    fault = outer.faults.pop(0) if outer.faults else None
-                status, text, headers = fault or (200, json.dumps(outer.answer(body)), {})
-                with outer.lock:
-                    outer.at_once -= 1
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(text.encode()))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(text.encode())
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
-        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True)
-        self.thread.start()
-
-    def close(self) -> None:
-        self.http.shutdown()
-        self.http.server_close()
-        self.thread.join()
-
-    def answer(self, body: dict[str, object]) -> dict[str, object]:
-        said = self.content or f"echo: {body['messages'][-1]['content']}"
-        usage = {"prompt_tokens": 10, "completion_tokens": len(said.split())}
-        return {
-            "choices": [{"message": {"content": said}, "finish_reason": self.finish}],
-            **({"usage": usage} if self.counts else {}),
-        }
 
 
 @pytest.fixture
@@ -159,10 +105,22 @@ def test_the_endpoint_s_own_wait_goes_first(server):
         (429, "", {"Retry-After": "7"}),
         (429, "", {"Retry-After": "Wed, 21 Oct"}),
         (429, "", {"Retry-After": "9999"}),
+        (429, "", {"Retry-After": "-5"}),
+        (429, "", {"Retry-After": "nan"}),
     ]
     waits: list[float] = []
     chat_of(server, waits=waits).chat([user("a")], [0])
-    assert waits == [7, 2, 60]
+    assert waits == [7, 2, 60, 8, 16]
+
+
+def test_every_further_try_is_said(server, caplog):
+    server.faults = [(502, "<html>\nbad gateway</html>", {}), (429, "", {"Retry-After": "7"})]
+    chat_of(server, retries=4).chat([user("a")], [0])
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{server.url}/chat/completions: 502: <html> bad gateway</html>; try 2 of 5 in 1 s",
+        f"{server.url}/chat/completions: 429: ; try 3 of 5 in 7 s",
+    ]
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
 
 
 def test_faults_that_do_not_pass_end_in_one_error_with_the_last_one(server):
@@ -203,7 +161,61 @@ def test_a_time_out_and_a_lost_endpoint_are_faults_that_pass(server):
         gone.chat([user("a")], [0])
 
 
-@pytest.mark.parametrize("text", ["<html>", '{"choices": []}', '{"error": "x"}', "[]"])
+@pytest.mark.parametrize("answer", [b"\xff\xfe oops", b"\x00"])
+@pytest.mark.parametrize("status", [200, 400])
+def test_answers_that_are_not_even_text_are_refused_in_words(server, answer, status):
+    server.faults = [(status, answer, {})]
+    with pytest.raises(EndpointError, match=r"answered no JSON|refused with 400"):
+        chat_of(server).chat([user("a")], [0])
+
+
+def test_an_answer_that_cannot_be_unpacked_is_a_fault_that_passes(server):
+    server.faults = [(200, "not zipped", {"Content-Encoding": "gzip"})]
+    assert texts(chat_of(server).chat([user("a")], [0])) == ["echo: a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("half \ud800 a pair", "half ? a pair"),
+        (
+            [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}, {"x": 1}],
+            "in parts",
+        ),
+        (None, ""),
+        ([], ""),
+    ],
+)
+def test_a_reply_is_text_that_can_be_sent_again(server, content, said, tmp_path):
+    server.answer = lambda body: {"choices": [{"message": {"content": content}}]}
+    chat = chat_of(server, cache=tmp_path)
+    [reply] = chat.chat([user("a")], [0])
+    assert reply.text == said
+    chat.chat([user(reply.text)], [0])
+    assert server.bodies[-1]["messages"] == [{"role": "user", "content": said}]
+
+
+@pytest.mark.parametrize("usage", [None, "many", {"prompt_tokens": None}, []])
+def test_tokens_that_are_not_counted_are_none(server, usage):
+    server.answer = lambda body: {"choices": [{"message": {"content": "a"}}], "usage": usage}
+    assert chat_of(server).chat([user("a")], [0])[0].usage == Usage(0, 0)
+    with pytest.raises(EndpointError, match="counts no tokens"):
+        chat_of(server, budget=Budget(tokens=9999)).chat([user("a")], [0])
+
+
+@pytest.mark.parametrize("address", ["http://host:port/v1", "http:///v1", ""])
+def test_an_address_that_is_none_is_named_at_once(address):
+    with pytest.raises(ValueError, match=f"base_url='{address}'"):
+        OpenAIChat(Endpoint(address, "x"))
+
+
+NO_COMPLETIONS = (
+    *("<html>", '{"choices": []}', '{"error": "x"}', "[]", "null"),
+    *('{"choices": [{"message": null}]}', '{"choices": [{"message": {"content": 5}}]}'),
+)
+
+
+@pytest.mark.parametrize("text", NO_COMPLETIONS)
 def test_an_answer_that_is_no_completion_is_shown(server, text):
     server.faults = [(200, text, {})]
     with pytest.raises(EndpointError, match=r"no JSON|Not a chat completion"):
