@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -11,7 +10,6 @@ from milegpo_envs.errors import UnknownName
 from milegpo_envs.webshop.actions import ANY_SEARCH, Click, Move, Search, click, read_action
 from milegpo_envs.webshop.base_env import LONGEST, Receipt, ShopEnv
 from milegpo_envs.webshop.browser import TIMEOUT, Browser, BrowserFailed, require
-from milegpo_envs.webshop.catalogue import Size
 from milegpo_envs.webshop.content import Node, View
 
 if TYPE_CHECKING:
@@ -83,22 +81,10 @@ class WebShopBrowserEnv(ShopEnv):
     wants_processes = True
     """Pages take their time, so several environments should not wait in a row (see `pool`)."""
 
-    def __init__(
-        self,
-        data: str | os.PathLike[str] | None = None,
-        mode: str = "fixed",
-        seed: int = 0,
-        human_goals: bool = False,
-        observation: str = "text_rich",
-        state: str = "page",
-        split: str | None = None,
-        products: int | None = None,
-        size: Size = "small",
-        url: str | None = None,
-        headless: bool = True,
-    ) -> None:
+    # Any: the shop's settings are declared in one place, there.
+    def __init__(self, *, url: str | None = None, headless: bool = True, **settings: Any) -> None:
         require()
-        super().__init__(data, mode, seed, human_goals, observation, state, split, products, size)
+        super().__init__(**settings)
         if url is not None and urlsplit(url).scheme not in ("http", "https"):
             raise UnknownName(f"url={url!r} is no address of a site, such as http://127.0.0.1:3000")
         self._url = url

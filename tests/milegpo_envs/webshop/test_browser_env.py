@@ -317,6 +317,17 @@ def test_tasks_are_named_as_in_the_text_environment(chromium):
         browsing(url="127.0.0.1:3000")
 
 
+@needs_chromium
+def test_its_settings_are_those_of_the_text_environment_and_no_others():
+    env = browsing(mode="official", seed=3, human_goals=True, state="markov", split="test")
+    one = text(mode="official", seed=3, human_goals=True, state="markov", split="test")
+    assert (env.opened, env.task_ids(), env.state_kind) == (one.opened, one.task_ids(), "markov")
+    with pytest.raises(TypeError, match="colour"):
+        browsing(colour="red")
+    with pytest.raises(UnknownName, match="fixed, official"):
+        browsing(mode="x")
+
+
 def test_what_is_missing_is_named_with_its_remedy(monkeypatch):
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     monkeypatch.setattr(browser, "find_spec", lambda name: None)
