@@ -79,11 +79,12 @@ def fetch(file: RemoteFile, folder: Path, advance: Advance = quiet) -> Path:
         return target
     part = folder / f"{file.name}.part"
     _receive(file, part, advance)
-    try:
-        check(part, file)
-    except WrongFile:
+    if wrong := _difference(part, file):
         _discard(part)
-        raise
+        raise WrongFile(
+            f"{wrong} The download was thrown away. Run this again, or get the file by other means "
+            f"and copy it to {folder}."
+        )
     os.replace(part, target)
     _note(part).unlink(missing_ok=True)
     return target
@@ -95,18 +96,21 @@ def check(path: Path, file: RemoteFile) -> None:
     Raises:
         WrongFile: they differ.
     """
+    if wrong := _difference(path, file):
+        raise WrongFile(f"{wrong} Delete it and run this again, or get the file by other means.")
+
+
+def _difference(path: Path, file: RemoteFile) -> str:
+    """How a local file differs from what is known of it; "" if it does not."""
     size = path.stat().st_size
     if file.size is not None and size != file.size:
-        raise WrongFile(
-            f"{path} has {size:,} bytes, {file.name} should have {file.size:,}. "
-            f"Delete it and run this again, or get the file from {file.url} by other means."
-        )
+        return f"{path} has {size:,} bytes, {file.name} of {file.url} should have {file.size:,}."
     if file.sha256 is not None and (found := sha256_of(path)) != file.sha256:
-        raise WrongFile(
+        return (
             f"{path} has the SHA-256 {found}, {file.name} should have {file.sha256}. It was "
-            f"damaged on the way, or {file.url} now serves another file. Delete it and run this "
-            "again."
+            f"damaged on the way, or {file.url} now serves another file."
         )
+    return ""
 
 
 def sha256_of(path: Path) -> str:

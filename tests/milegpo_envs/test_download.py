@@ -81,6 +81,9 @@ def test_a_wrong_checksum_names_both_and_leaves_nothing(site, tmp_path):
     with pytest.raises(DownloadFailed, match=f"{SHA256}.*{'0' * 64}"):
         fetch(remote(site, sha256="0" * 64), tmp_path)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(DownloadFailed, match="The download was thrown away"):
+        fetch(remote(site, size=len(CONTENT) + 1), tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_copied_by_hand_is_taken_if_it_is_the_right_one(site, tmp_path):
