@@ -176,3 +176,33 @@ def test_a_narrow_window_has_no_sideways_scroll(chromium, opened):
     wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert chromium.execute_script(wide) == 0
     chromium.set_window_size(size["width"], size["height"])
+
+
+def test_a_graph_too_large_to_read_shows_its_most_visited_states_and_says_so(chromium, opened):
+    opened(grid(32, 40))
+    drawn = (
+        "return document.getElementById('graph')._cyreg.cy.nodes(':visible').not('.heading').length"
+    )
+    note = chromium.find_element(By.ID, "thinned")
+    assert chromium.execute_script(drawn) == 1002  # beside these the start and success
+    assert "The 1,002 most visited of 1,282 states are drawn, 280 are hidden" in note.text
+    visits = """
+    const data = JSON.parse(document.getElementById('graph-0').textContent);
+    const shown = (v) => document.getElementById('graph')._cyreg.cy.$(`#n${v}`).visible();
+    const of = (wanted) => data.nodes.filter((_, v) => shown(v) === wanted).map((n) => n.visits);
+    const hidden = data.nodes.findIndex((_, v) => !shown(v));
+    return [Math.min(...of(true)), Math.max(...of(false)), hidden];
+    """
+    least, most, hidden = chromium.execute_script(visits)
+    assert least >= most
+    states = chromium.find_element(By.ID, "states")
+    states.find_element(By.XPATH, "..").find_element(By.TAG_NAME, "summary").click()
+    WebDriverWait(chromium, 30).until(lambda d: len(states.find_elements(By.TAG_NAME, "tr")) > 1282)
+    states.find_elements(By.TAG_NAME, "button")[hidden].send_keys(Keys.ENTER)
+    waited(chromium, "Evidence")
+    assert chromium.execute_script(drawn) == 1003
+    chromium.find_element(By.ID, "all").send_keys(Keys.ENTER)
+    assert chromium.execute_script(drawn) == 1282
+    assert not note.is_displayed()
+    assert "Evidence" in panel(chromium)
+    assert chromium.get_log("browser") == []

@@ -4,7 +4,7 @@
   const { make, number, signed, sign, short, percent } = Panel;
   const get = (id) => document.getElementById(id);
   const theme = get("theme"), list = JSON.parse(get("graphs").textContent);
-  const view = { cy: null, data: null, estimator: null, marks: null, values: null, chosen: null, step: null, show };
+  const view = { cy: null, data: null, estimator: null, marks: null, values: null, hidden: new Set(), chosen: null, step: null, show };
 
   theme.addEventListener("change", () => {
     if (theme.value) document.documentElement.dataset.theme = theme.value;
@@ -38,15 +38,30 @@
     options(get("estimator"), view.data.estimators.map((estimator) => [estimator.name, estimator.name]));
     view.chosen = view.step = null;
     judge();
+    draw(Graph.rare(view.data));
+    get("graph-note").textContent = view.data.note;
+    get("lost-key").hidden = !view.data.nodes.some((node) => node.lost);
+    tell();
+  }
+
+  function draw(hidden) {
+    const count = view.data.nodes.length;
+    view.hidden = hidden;
     view.cy?.destroy();
-    view.cy = Graph.draw(get("graph"), view.data, view.values, view.marks);
+    view.cy = Graph.draw(get("graph"), view.data, view.values, view.marks, hidden);
     view.cy.on("tap", "node, edge", (event) => {
       const id = event.target.id();
       if (id[0] !== "h") show(id[0] === "n" ? "node" : "edge", Number(id.slice(1)));
     });
-    get("graph-note").textContent = view.data.note;
-    get("lost-key").hidden = !view.data.nodes.some((node) => node.lost);
-    tell();
+    get("thinned").hidden = !hidden.size;
+    get("thinned").firstElementChild.textContent =
+      `The ${(count - hidden.size).toLocaleString("en")} most visited of ${count.toLocaleString("en")} states are drawn, ${hidden.size.toLocaleString("en")} are hidden; those you choose in the lists appear. `;
+  }
+
+  function reveal(kind, index) { /* what was chosen in a list, where it is hidden */
+    for (const v of kind === "node" ? [index] : view.data.edges[index]) {
+      if (view.hidden.delete(v)) view.cy.getElementById(`n${v}`).removeClass("rare");
+    }
   }
 
   function judge() {
@@ -57,12 +72,13 @@
   }
 
   function repaint() {
-    if (view.cy) Graph.recolour(view.cy, view.data, view.values, view.marks);
+    if (view.cy) Graph.recolour(view.cy, view.data, view.values, view.marks, view.hidden);
   }
 
   function show(kind, index, step = null) {
     view.chosen = { kind, index };
     view.step = step;
+    reveal(kind, index);
     view.cy.elements().unselect();
     view.cy.getElementById(`${kind[0]}${index}`).select();
     tell();
@@ -75,8 +91,12 @@
     get("panel").scrollTop = 0;
     const top = Math.max(...Graph.means(view.data, view.values).map(Math.abs), 0);
     get("legend").replaceChildren(`advantage ${signed(-top)}`, make("i", {}), signed(top));
-    trajectories();
-    states();
+    lists();
+  }
+
+  function lists() { /* a closed list need not be written */
+    if (get("trajectories").parentElement.open) trajectories();
+    if (get("states").parentElement.open) states();
   }
 
   function trajectories() {
@@ -137,6 +157,8 @@
     event.preventDefault();
   });
   new ResizeObserver(() => { if (view.cy) { view.cy.resize(); view.cy.fit(24); } }).observe(get("graph"));
+  for (const name of ["trajectories", "states"]) get(name).parentElement.addEventListener("toggle", lists);
+  get("all").addEventListener("click", () => { draw(new Set()); view.chosen && show(view.chosen.kind, view.chosen.index, view.step); });
   get("fit").addEventListener("click", () => view.cy.fit(24));
   get("closer").addEventListener("click", () => zoom(1.25));
   get("farther").addEventListener("click", () => zoom(0.8));
