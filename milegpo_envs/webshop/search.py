@@ -16,9 +16,10 @@ The index is a store of arrays, memory-mapped; a process adds a few dictionary e
 import functools
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,10 @@ VERSION = "bm25-1"
 
 _REMEMBERED = 1 << 16  # terms whose place is kept
 _BLOCK = 1 << 15  # documents placed at once
+_FEW = 1 << 16  # postings of a query: with more, they are not copied
+
+_List: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
+"""Documents of a term, and what it adds to the score of each."""
 
 
 def document(product: Product) -> str:
@@ -106,7 +111,15 @@ class SearchIndex:
 
     def scores(self, query: str) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         """Products that have a word of the query, ascending, and their scores. [F], [F]."""
-        total = np.zeros(self.size, np.float64)
+        lists = list(self._lists(query))
+        if not lists:
+            return np.zeros(0, np.intp), np.zeros(0, np.float32)
+        total = _added_up(lists, self.size)
+        found = np.flatnonzero(total)
+        return found, total[found].astype(np.float32)
+
+    def _lists(self, query: str) -> Iterator[_List]:
+        """Documents and what a term adds to their scores, for each term of a query."""
         for term, count in Counter(_analyzer()(query)).items():
             place = self.place(term)
             if place is None:
@@ -115,9 +128,7 @@ class SearchIndex:
             high = int(self.ends[place])
             weight = np.float32(count) * self.idf[place]
             gain = weight - weight / (np.float32(1) + self.weights[low:high])
-            total[self.documents[low:high]] += gain
-        found = np.flatnonzero(total)
-        return found, total[found].astype(np.float32)
+            yield self.documents[low:high], gain
 
     def place(self, term: str) -> int | None:
         """Where a term is in the vocabulary, None if no product has it; remembered."""
@@ -142,6 +153,18 @@ class SearchIndex:
     def _term(self, place: int) -> bytes:
         start = int(self.term_ends[place - 1]) if place else 0
         return bytes(self.terms[start : int(self.term_ends[place])])
+
+
+def _added_up(lists: Sequence[_List], size: int) -> NDArray[np.float64]:
+    """Scores of all documents, in double precision, the terms in their order. [documents]."""
+    if sum(len(documents) for documents, _ in lists) <= _FEW:
+        documents = np.concatenate([documents for documents, _ in lists])
+        gains = np.concatenate([gain for _, gain in lists])
+        return np.bincount(documents, weights=gains, minlength=size)
+    total = np.zeros(size, np.float64)
+    for documents, gain in lists:  # the same sums, without a copy of the lists
+        total[documents] += gain
+    return total
 
 
 @functools.cache

@@ -21,8 +21,10 @@ def test_every_recorded_list_of_lucene_is_equal_order_included():
         assert found == query["top"], query["query"]
 
 
+@pytest.mark.parametrize("few", [0, 1 << 16])  # the way of long lists, and that of short ones
 @pytest.mark.parametrize("i", range(0, 120, 17))
-def test_lists_are_those_of_the_formula(i):
+def test_lists_are_those_of_the_formula(i, few, monkeypatch):
+    monkeypatch.setattr("milegpo_envs.webshop.search._FEW", few)
     index, slow = SearchIndex.build(SMALL), SlowSearch(list(SMALL))
     for query in (SMALL[i].instruction, SMALL[i].query, f"{SMALL[i].name} {SMALL[i].name}"):
         assert index.top(query) == slow.top(query)
