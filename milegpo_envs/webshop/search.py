@@ -160,7 +160,7 @@ def _added_up(lists: Sequence[_List], size: int) -> NDArray[np.float64]:
     if sum(len(documents) for documents, _ in lists) <= _FEW:
         documents = np.concatenate([documents for documents, _ in lists])
         gains = np.concatenate([gain for _, gain in lists])
-        return np.bincount(documents, weights=gains, minlength=size)
+        return np.asarray(np.bincount(documents, gains, size), np.float64)
     total = np.zeros(size, np.float64)
     for documents, gain in lists:  # the same sums, without a copy of the lists
         total[documents] += gain
