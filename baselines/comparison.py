@@ -21,7 +21,7 @@ from baselines.evaluation import Played
 WARM_START = "warm start"
 SHARED = ("panel", "eval_seeds", "versions", "env_id", "env_settings", "protocol", "sources")
 """What all rows of one table have in common."""
-OF_MODELS = ("model_hash", "recipe_hash", "convention")
+OF_MODELS = (*("model_hash", "recipe_hash", "convention", "train_panel", "in_distribution_panel"),)
 """What those have in common that say it: a scripted agent has no model, and nobody trained it."""
 OF_TRAINED = ("checkpoint_rule",)
 """What those have in common that were trained."""
@@ -100,11 +100,18 @@ class Row:
 
     @property
     def method(self) -> str:
-        """The line of a table that it belongs to."""
-        if self.estimator is not None:
-            return str(self.logged.get("method") or self.estimator)
+        """The line of a table that it belongs to: "milegpo", "random", "milegpo react"."""
+        if self.estimator is None:
+            agent = self.logged.get("agent")
+            return WARM_START if agent is None else str(agent["kind"])
+        trained = str(self.logged.get("method") or self.estimator)
+        return trained if self.prompting is None else f"{trained} {self.prompting['kind']}"
+
+    @property
+    def prompting(self) -> Mapping[str, object] | None:
+        """The agent that wrote the prompts, with its settings; None for the papers' prompts."""
         agent = self.logged.get("agent")
-        return WARM_START if agent is None else str(agent["kind"])
+        return None if agent is None or agent["kind"] == "direct" else dict(agent)
 
     @property
     def name(self) -> str:
@@ -115,6 +122,17 @@ class Row:
     def protocol(self) -> Mapping[str, object]:
         """How the environment is played; {} in rows that do not say."""
         return dict(self.logged.get("protocol", {}))
+
+    @property
+    def train_panel(self) -> Mapping[str, object] | None:
+        """The tasks of its training; None in rows that do not say."""
+        return self.logged.get("train_panel")
+
+    @property
+    def in_distribution_panel(self) -> Mapping[str, object] | None:
+        """The panel of ``in_distribution``; None where it was not played."""
+        found: Mapping[str, object] | None = self.logged.get("in_distribution", {}).get("panel")
+        return found
 
     @property
     def sources(self) -> str:
@@ -196,6 +214,7 @@ def check_rows(rows: Sequence[Row]) -> None:
         _refuse_differing(trained, key)
     for method in dict.fromkeys(row.method for row in trained):
         own = [row for row in trained if row.method == method]
+        _refuse_differing(own, "prompting")
         for row in own[1:]:
             one, other = row.logged.get("settings"), own[0].logged.get("settings")
             if one != other:

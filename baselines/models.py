@@ -28,7 +28,7 @@ from transformers import (
 )
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from baselines.runs import weights_hash
+from baselines.runs import PACKAGED, weights_hash
 from milegpo_algo.rollout.generator import ChatGenerator
 from milegpo_algo.rollout.policy import ChatPolicy, LocalChat, Policy, TokenPolicy
 from milegpo_algo.rollout.vision import (
@@ -41,7 +41,6 @@ from milegpo_algo.rollout.vision import (
 )
 from milegpo_envs.caching import cache_folder
 
-PACKAGED = "packaged"
 CHARACTERS_A_TOKEN = 4
 """To budget prompts of models whose tokenizer is far away."""
 

@@ -17,13 +17,13 @@ from rich.console import Console
 from baselines.comparison import Row
 from baselines.recipe_files import METHOD_OPTIONS, as_words
 from baselines.rows_table import read_rows
-from baselines.runs import RESULT, code_version, versions, weights_hash
+from baselines.runs import PACKAGED, RESULT, code_version, versions, weights_hash
 
 NUMBERS = (
     *("success", "score", "success_by", "stops", "rows_trained", "counts", "trained_hash"),
-    *("episodes", "in_distribution", "settings", "model_hash", "panel"),
+    *("episodes", "in_distribution", "settings", "model_hash", "panel", "success_by_trial"),
 )
-"""What of a row must come out the same."""
+"""What of a row must come out the same; of episodes not the cost, as kept replies are free."""
 
 
 def run_again(where: str, out: Path, console: Console) -> int:
@@ -88,44 +88,78 @@ def find_row(where: str) -> Row:
 def rerun_command(row: Row, folder: Path) -> tuple[str, ...]:
     """Write a recipe for a row into a folder, and the command that runs it there.
 
-    The model that it started from is used where it still is what it was; a warm start that is gone
-    is made again from the row's own options.
+    The model that it started from, or that was evaluated, is used where it still is what it was; a
+    warm start that is gone is made again from the row's own options.
 
     Raises:
-        ValueError: the row does not say with which options it was made.
+        ValueError: the row does not say with which options it was made, or its model is gone.
     """
     options = row.logged.get("options")
-    if not isinstance(options, Mapping) or row.logged.get("agent") is not None:
+    if not isinstance(options, Mapping):
         raise ValueError(
-            f"{row.name} does not say how it was trained (no options); rows of scripts.train do."
+            f"{row.name} does not say how it was made (no options): rows of scripts.train and "
+            "scripts.evaluate do. Make it again with one of them."
         )
+    file = folder / "recipe.yaml"
+    if row.logged.get("agent") is not None:
+        words = _evaluation(row, options, file)
+    else:
+        words = _training(row, options, file)
+    return (sys.executable, "-m", *words, "--output_dir", str(folder))
+
+
+def _training(row: Row, options: Mapping[str, Any], file: Path) -> list[str]:
+    """Write the recipe and the command of a policy that was trained, or of a warm start."""
     given = {k: v for k, v in options.items() if k not in ("environment", "method", "model")}
     method = {k: given.pop(k) for k in METHOD_OPTIONS if k in given and row.trained}
     recipe: dict[str, object] = {"env_id": row.env_id}
     if row.trained:
         recipe["methods"] = {row.method: {"estimator": row.estimator, **method}}
-    file = folder / "recipe.yaml"
     file.write_text(yaml.safe_dump(recipe), encoding="utf-8")
-    words = [sys.executable, "-m", "scripts.train", "--config", str(file), *as_words(given)]
+    words = ["scripts.train", "--config", str(file), *as_words(given)]
     if row.trained:
         words += ["--method", row.method]
-    if (model := _model(row, options)) is not None:
+    if (model := _start(row, options)) is not None:
         words += ["--model", model]
-    return (*words, "--output_dir", str(folder))
+    return words
 
 
-def _model(row: Row, options: Mapping[str, Any]) -> str | None:
-    """Where the row's model is now; None if it is to be made again."""
+def _evaluation(row: Row, options: Mapping[str, Any], file: Path) -> list[str]:
+    """Write the recipe and the command of what ``scripts.evaluate`` played.
+
+    Raises:
+        ValueError: the model was in a folder, and its weights are not there any more.
+    """
+    weights, model = row.logged.get("trained_hash"), options.get("model")
+    # A hub id is its own hash; scripted agents have none.
+    kept = options.get("base_url") is not None or weights in (None, model) or model == PACKAGED
+    if not kept and not _holds(Path(str(model)), weights):
+        raise ValueError(_gone(row.name, str(model), weights))
+    file.write_text(yaml.safe_dump(dict(options)), encoding="utf-8")
+    return ["scripts.evaluate", "--config", str(file)]
+
+
+def _start(row: Row, options: Mapping[str, Any]) -> str | None:
+    """Where the model is now that a row's training started from; None if it is to be made again."""
     folder = Path(str(row.model))
-    if folder.is_dir() and weights_hash(folder) == row.model_hash:
+    if _holds(folder, row.model_hash):
         return str(folder)
     if row.model == row.model_hash:  # a hub id
         return row.model
     if "warm_episodes" in options:
         return None
-    raise ValueError(
-        f"{row.name} started from {row.model} (weights {row.model_hash}), which is not there any "
-        "more: put it back."
+    raise ValueError(_gone(row.name, str(row.model), row.model_hash))
+
+
+def _holds(folder: Path, weights: object) -> bool:
+    """Whether a folder holds these weights."""
+    return folder.is_dir() and weights_hash(folder) == weights
+
+
+def _gone(name: str, model: str, weights: object) -> str:
+    return (
+        f"{name} was made from {model} (weights {weights}), which is not there any more: put it "
+        "back."
     )
 
 
@@ -147,4 +181,7 @@ def _warnings(logged: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(row: Mapping[str, Any], key: str) -> object:
-    return json.loads(json.dumps(row.get(key)))
+    value = json.loads(json.dumps(row.get(key)))
+    if key != "episodes":
+        return value
+    return [{**episode, "cost": None} for episode in value]

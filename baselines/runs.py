@@ -33,6 +33,7 @@ A result row is JSON; ``comparison.Row`` reads it. Its keys, beside those of ``e
                         settings every setting of the estimator as it took effect; None for the
                         warm start and for agents
     agent               of ``scripts.evaluate``: {"kind", "examples", ...}
+    success_by_trial    of reflexion: the share solved after each trial
     env_id, env_settings, protocol      the environment, and how it is played
     panel, train_panel  {"name", "hash", "size", "data"}
     eval_seeds          of the evaluation's replies
@@ -40,12 +41,14 @@ A result row is JSON; ``comparison.Row`` reads it. Its keys, beside those of ``e
     model, model_hash   where training started from, and the hash of its weights
     trained_hash        of the weights of the row
     recipe_hash         of every option that the cells of a comparison share
-    options             every option that was given; ``scripts.compare --row`` runs it again
+    options             those given to ``scripts.train``, or all of ``scripts.evaluate``;
+                        ``scripts.compare --row`` runs it again with them
     code                {"commit", "dirty", "sources"}, see ``code_version``
     versions, engine    packages; what sampled, on which device, with how many threads
     counts              iterations, episodes, rows and tokens that were trained and evaluated
     checkpoint_rule     which policy of the run was evaluated, fixed before it
-    started, seconds    the only keys in which the same run twice differs
+    started, seconds    the only keys in which the same run twice differs, beside the costs of
+                        episodes: an endpoint's kept replies are free
 """
 
 from __future__ import annotations
@@ -66,6 +69,9 @@ from milegpo_envs.state import canonical_json
 
 RESULT = "result.json"
 """A run folder's result row."""
+
+PACKAGED = "packaged"
+"""The name of the packaged model, where others are a folder or a hub id."""
 
 LIBRARIES = (
     *("torch", "transformers", "trl", "accelerate", "tokenizers", "numpy", "scipy"),

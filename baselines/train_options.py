@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trl import TrlParser
 
-from baselines.environments import Place, Workers, read_settings
+from baselines.place_options import PlaceOptions
 from baselines.recipe_files import MAIN_JOB, Plan, read_plan
 from milegpo_algo.config import MultiTurnConfig
 
@@ -33,22 +33,13 @@ _NOT_TOLD = frozenset(
 
 
 @dataclass
-class TrainOptions:
+class TrainOptions(PlaceOptions):
     """What is trained where; the trainer's own options follow."""
 
-    environment: str | None = field(
-        default=None, metadata={"help": "Which of the environments that the recipe file names."}
-    )
     method: str | None = field(
         default=None, metadata={"help": "Which of the methods that the recipe file names."}
     )
-    env_id: str = field(default="milegpo/ALFWorld-v0", metadata={"help": "Registered environment."})
-    env_settings: list[str] = field(
-        default_factory=list, metadata={"help": "Arguments of gym.make as key=value, in YAML."}
-    )
     train_split: str = field(default="train", metadata={"help": "Split to train on."})
-    eval_split: str = field(default="valid_unseen", metadata={"help": "Split to evaluate on."})
-    eval_size: int | None = field(default=None, metadata={"help": "Tasks of the panel; None: all."})
     validation_split: str | None = field(
         default=None,
         metadata={
@@ -67,26 +58,6 @@ class TrainOptions:
         },
     )
     id_size: int | None = field(default=None, metadata={"help": "Tasks of its panel; None: all."})
-    eval_seeds: list[int] = field(
-        default_factory=lambda: [123, 456, 789], metadata={"help": "Seeds of the evaluation."}
-    )
-    horizon: int | None = field(default=None, metadata={"help": "Steps an episode may take."})
-    history: int = field(default=2, metadata={"help": "Past steps in a prompt."})
-    prompt_style: str = field(default="papers", metadata={"help": "'papers' or 'compact'."})
-    env_pool: str = field(
-        default="auto",
-        metadata={"help": "Where environments live: 'auto', 'local', 'processes' or 'ray'."},
-    )
-    env_workers: int = field(
-        default=0,
-        metadata={"help": "Processes or actors for them; 0: as they want, most in this process."},
-    )
-    env_timeout: float = field(
-        default=300.0, metadata={"help": "Seconds a worker has for one step of its environments."}
-    )
-    ray_address: str | None = field(
-        default=None, metadata={"help": "Of a Ray cluster, such as 'auto'; None: starts one here."}
-    )
     model: str | None = field(
         default=None, metadata={"help": "Hub id or folder; None: warm start."}
     )
@@ -100,17 +71,6 @@ class TrainOptions:
     warm_start_only: bool = field(
         default=False, metadata={"help": "Make and evaluate the policy to start from; no training."}
     )
-
-    def place(self) -> Place:
-        """Return the environment that they name."""
-        return Place(
-            self.env_id,
-            read_settings(self.env_settings),
-            self.horizon,
-            self.history,
-            self.prompt_style,
-            Workers(self.env_pool, self.env_workers, self.env_timeout, self.ray_address),
-        )
 
 
 @dataclass(frozen=True)

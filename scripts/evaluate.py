@@ -27,15 +27,16 @@ from rich.progress import Progress
 from transformers import HfArgumentParser
 
 from baselines.agents import KINDS, SCRIPTED, Agent, run_agent
-from baselines.environments import Place, Workers, read_settings
+from baselines.environments import Place
 from baselines.evaluation import OnEpisodes, check_seeds
 from baselines.models import PackageMissing, Player, endpoint_player, local_player, nothing
+from baselines.place_options import PlaceOptions
 from baselines.recipe_files import MAIN_JOB, read_plan
 from baselines.result_rows import engine, evaluated
 from baselines.runs import RESULT, write_json
 from baselines.summary_table import summary_tables
+from milegpo_algo.rollout.completions import EndpointError
 from milegpo_algo.rollout.episode import Episode
-from milegpo_algo.rollout.openai_backend import EndpointError
 from milegpo_algo.rollout.spending import BudgetSpent
 from milegpo_algo.rollout.trajectories import TrajectoryFolder
 from milegpo_envs.errors import EnvError
@@ -49,9 +50,12 @@ _LINEAGE = (
     *("iterations", "rows_trained", "counts", "model", "model_hash", "trained_hash", "train_panel"),
 )
 
+# What says where a row came from and went to, not how it came about.
+_NOT_TOLD = frozenset(("config", "environment", "trajectories", "output", "output_dir"))
+
 
 @dataclass
-class EvaluateOptions:
+class EvaluateOptions(PlaceOptions):
     """What is evaluated where."""
 
     model: str | None = field(
@@ -76,36 +80,7 @@ class EvaluateOptions:
     )
     requests_per_minute: float | None = field(default=None, metadata={"help": "Rate limit."})
     config: str = field(default=str(MAIN_JOB), metadata={"help": "YAML file with defaults."})
-    environment: str | None = field(
-        default=None, metadata={"help": "Which of the environments that the file names."}
-    )
-    env_id: str = field(default="milegpo/ALFWorld-v0", metadata={"help": "Registered environment."})
-    env_settings: list[str] = field(
-        default_factory=list, metadata={"help": "Arguments of gym.make as key=value, in YAML."}
-    )
-    eval_split: str = field(default="valid_unseen", metadata={"help": "Split to evaluate on."})
-    eval_size: int | None = field(default=None, metadata={"help": "Tasks of the panel; None: all."})
-    eval_seeds: list[int] = field(
-        default_factory=lambda: [123, 456, 789], metadata={"help": "Seeds of the replies."}
-    )
     eval_temperature: float = field(default=0.4, metadata={"help": "0 is greedy."})
-    horizon: int | None = field(default=None, metadata={"help": "Steps an episode may take."})
-    history: int = field(default=2, metadata={"help": "Past steps in a prompt."})
-    prompt_style: str = field(default="papers", metadata={"help": "'papers' or 'compact'."})
-    env_pool: str = field(
-        default="auto",
-        metadata={"help": "Where environments live: 'auto', 'local', 'processes' or 'ray'."},
-    )
-    env_workers: int = field(
-        default=0,
-        metadata={"help": "Processes or actors for them; 0: as they want, most in this process."},
-    )
-    env_timeout: float = field(
-        default=300.0, metadata={"help": "Seconds a worker has for one step of its environments."}
-    )
-    ray_address: str | None = field(
-        default=None, metadata={"help": "Of a Ray cluster, such as 'auto'; None: starts one here."}
-    )
     max_prompt_tokens: int = field(default=2048, metadata={"help": "Budget of a prompt."})
     max_completion_length: int = field(default=512, metadata={"help": "Longest reply, in tokens."})
     slots: int = field(default=64, metadata={"help": "Episodes at once; never moves a result."})
@@ -117,6 +92,10 @@ class EvaluateOptions:
         default=None, metadata={"help": "Run folder to write the row to, as result.json."}
     )
 
+    def told(self) -> dict[str, object]:
+        """Return what a row says of them: ``scripts.compare --row`` gives them again."""
+        return {name: value for name, value in asdict(self).items() if name not in _NOT_TOLD}
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the options, play the panel, print the row."""
@@ -126,17 +105,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.set_defaults(**_defaults(given))
         options: EvaluateOptions = parser.parse_args_into_dataclasses(given)[0]
         _check(options)
-        settings = read_settings(options.env_settings)
-        place = Place(
-            options.env_id,
-            settings,
-            options.horizon,
-            options.history,
-            options.prompt_style,
-            Workers(
-                options.env_pool, options.env_workers, options.env_timeout, options.ray_address
-            ),
-        )
+        place = options.place()
         agent = Agent(options.agent, options.examples, trials=options.trials)  # type: ignore[arg-type]  # checked there
         panel = place.panel(options.eval_split, options.eval_size)
         place.prompted(options.eval_split).close()
@@ -184,6 +153,13 @@ def _check(options: EvaluateOptions) -> None:
         raise ValueError(f"eval_temperature={options.eval_temperature}: must be at least 0.")
     if options.base_url is not None and not options.base_url.startswith(("http://", "https://")):
         raise ValueError(f"base_url={options.base_url!r}: must begin with http:// or https://.")
+    rate = options.requests_per_minute
+    if rate is not None and not rate > 0:
+        raise ValueError(f"requests_per_minute={rate}: must be above 0; None is no limit.")
+    if len(options.prices) != 2 or not min(options.prices) >= 0:
+        raise ValueError(
+            f"prices={options.prices}: give two, of a million prompt and completion tokens."
+        )
 
 
 def _player(options: EvaluateOptions) -> Player | None:
@@ -255,6 +231,7 @@ def _row(
         "trained_hash": None if player is None else player.hash,
         "max_prompt_tokens": options.max_prompt_tokens,
         **trained,
+        "options": options.told(),
         "engine": engine(options.base_url or "transformers", None, place),
         **evaluated(
             place,

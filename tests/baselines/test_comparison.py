@@ -95,3 +95,17 @@ def test_a_file_that_is_no_result_row_is_refused_by_name(tmp_path):
     path.write_text(json.dumps({"estimator": "grpo"}))
     with pytest.raises(ValueError, match="no checkpoint_rule"):
         read_row(path)
+
+
+def test_a_trained_policy_with_another_agent_s_prompts_is_a_line_of_its_own():
+    win = [[0, 1], [0, 1]]
+    plain = Row.of(logged("grpo", 1, win))
+    direct = Row.of(logged("grpo", 2, win, agent={"kind": "direct", "examples": 1}))
+    react = Row.of(logged("grpo", 1, win, agent={"kind": "react", "examples": 1}))
+    assert [row.name for row in (plain, direct, react)] == [
+        *("grpo-seed1", "grpo-seed2", "grpo react-seed1"),
+    ]
+    assert [line.name for line in lines([plain, direct, react])] == ["grpo", "grpo react"]
+    other = Row.of(logged("grpo", 2, win, agent={"kind": "react", "examples": 2}))
+    with pytest.raises(MixedRows, match="differ in prompting"):
+        lines([react, other])

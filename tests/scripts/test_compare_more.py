@@ -147,11 +147,18 @@ def test_rows_from_anywhere_make_a_table(tmp_path, capsys):
         ("versions", {"python": "3.11", "torch": "2.14"}),
         ("protocol", {"horizon": 30}),
         ("code", {"sources": "abcd"}),
+        ("train_panel", {"name": "toy/train", "hash": "other", "size": 2}),
+        ("in_distribution", {"success": 1.0, "panel": {"name": "toy/seen", "hash": "other"}}),
     ],
 )
 def test_rows_that_do_not_match_get_no_table(tmp_path, capsys, field, value):
     win = [[0, 1], [0, 1]]
-    given = files(tmp_path, logged("grpo", 1, win), logged("rloo", 1, win, **{field: value}))
+    panels = {
+        "train_panel": {"name": "toy/train", "hash": "abcd", "size": 2},
+        "in_distribution": {"success": 1.0, "panel": {"name": "toy/seen", "hash": "abcd"}},
+    }
+    one = logged("grpo", 1, win, **panels)
+    given = files(tmp_path, one, logged("rloo", 1, win, **{**panels, field: value}))
     assert main(["--rows", *given, "--output_dir", str(tmp_path / "out")]) == 2
     assert "differ in" in capsys.readouterr().out
     assert not (tmp_path / "out").exists()

@@ -7,9 +7,11 @@ from transformers import AutoTokenizer
 
 from baselines.comparison import Row, lines
 from baselines.tiny_policy import TinyShape, build_model, train_tokenizer
-from milegpo_algo.rollout.openai_backend import EndpointError
+from milegpo_algo.rollout.completions import EndpointError
 from milegpo_algo.rollout.spending import BudgetSpent
+from scripts.compare import main as compare
 from scripts.evaluate import main
+from tests.milegpo_algo.rollout.fake_endpoint import FakeEndpoint
 
 TEXTS = ["task: put a mug in desk. go to desk 1 | take mug 2 from desk 1"] * 9
 
@@ -39,7 +41,7 @@ def row(model, tmp_path, *options):
 def test_a_panel_is_swept_once_per_seed_whatever_the_number_of_slots(model, tmp_path):
     wide = row(model, tmp_path)
     narrow = row(model, tmp_path, "--slots", "2")
-    assert wide == narrow
+    assert {**wide, "options": None} == {**narrow, "options": None}
     pairs = [(e["task_id"], e["seed"]) for e in wide["episodes"]]
     assert len(pairs) == len(set(pairs)) == 10
     assert wide["stops"] == {"horizon": 10}
@@ -58,7 +60,8 @@ def test_no_reply_depends_on_the_batch_or_on_where_environments_live(model, tmp_
     said = [replies(tmp_path / name) for name in ("first", "other")]
     assert said[0] == said[1]
     assert len({reply for _, _, reply in said[0]}) > 25  # of 30: they do differ among themselves
-    assert {**first, "engine": None} == {**other, "engine": None}
+    asked = {"engine": None, "options": None}
+    assert {**first, **asked} == {**other, **asked}
 
 
 def replies(folder):
@@ -127,6 +130,9 @@ def test_the_tokenizer_reads_as_it_was_trained_after_saving_and_loading(model):
         (("--eval_temperature", "nan"), "eval_temperature=nan"),
         (("--horizon", "-1"), "horizon=-1"),
         (("--base_url", "127.0.0.1:8000/v1"), "http://"),
+        (("--base_url", "http://host:port/v1"), "host:port"),
+        (("--requests_per_minute", "0"), "above 0"),
+        (("--prices", "1"), "give two"),
     ],
 )
 def test_unknown_names_and_numbers_without_sense_exit_with_2(capsys, options, valid):
@@ -181,3 +187,59 @@ def test_episodes_are_written_for_scripts_show(model, tmp_path):
     episodes = [json.loads(line) for line in files[0].read_text().splitlines()]
     assert len(episodes) == 5
     assert "task:" in episodes[0]["steps"][0]["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "more"),
+    [
+        ("direct", ("--eval_temperature", "1.0", "--horizon", "3")),
+        ("reflexion", ("--trials", "2", "--max_prompt_tokens", "100000")),
+        ("random", ("--horizon", "12", "--reply_cache", "elsewhere")),
+    ],
+)
+def test_an_evaluated_row_runs_again_and_gives_the_same_numbers(
+    model, tmp_path, capfd, agent, more
+):
+    first = row(model, tmp_path, "--agent", agent, *more)
+    file = f"{tmp_path / 'rows.jsonl'}:{agent}"
+    assert compare(["--row", file, "--output_dir", str(tmp_path / "out")]) == 0
+    assert "the same numbers again" in capfd.readouterr().out
+    again = json.loads((tmp_path / "out" / "again" / agent / "result.json").read_text())
+    assert {**again, "code": None} == {**first, "code": None}
+
+
+def test_an_evaluated_row_that_was_made_by_other_numbers_is_said_to_differ(model, tmp_path, capfd):
+    first = row(model, tmp_path, "--agent", "random", "--horizon", "12")
+    other = [{**e, "steps": e["steps"] + 1} for e in first["episodes"]]
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps({**first, "episodes": other}))
+    assert compare(["--row", str(file), "--output_dir", str(tmp_path / "out")]) == 1
+    assert "random differs in episodes" in capfd.readouterr().out
+
+
+def test_an_evaluated_row_whose_weights_are_gone_is_refused(model, tmp_path, capsys):
+    moved = tmp_path / "moved"
+    shutil.copytree(model, moved)
+    row(moved, tmp_path)
+    shutil.rmtree(moved)
+    with pytest.raises(SystemExit) as ended:
+        compare(["--row", str(tmp_path / "rows.jsonl"), "--output_dir", str(tmp_path / "out")])
+    assert ended.value.code == 2
+    assert f"{moved} (weights" in capsys.readouterr().err
+
+
+def test_a_row_of_an_endpoint_runs_again_for_free(tmp_path, capfd):
+    server = FakeEndpoint()
+    try:
+        kept = ("--reply_cache", str(tmp_path / "replies"), "--prices", "1", "2")
+        first = row("some-model", tmp_path, "--base_url", server.url, "--agent", "react", *kept)
+        asked = len(server.bodies)
+        file = f"{tmp_path / 'rows.jsonl'}:react"
+        assert compare(["--row", file, "--output_dir", str(tmp_path / "out")]) == 0
+    finally:
+        server.close()
+    assert "the same numbers again" in capfd.readouterr().out
+    assert len(server.bodies) == asked == 20  # 5 tasks, 2 seeds, 2 steps
+    again = json.loads((tmp_path / "out" / "again" / "react" / "result.json").read_text())
+    costs = [sum(e["cost"] for e in r["episodes"]) for r in (first, again)]
+    assert costs[0] > costs[1] == 0

@@ -200,7 +200,7 @@ def test_a_row_that_does_not_exist_is_named_with_those_that_do(tmp_path):
     assert find_row(f"{file}:1").name == "grpo-seed2"
     with pytest.raises(ValueError, match=r"0 \(grpo-seed1\), 1 \(grpo-seed2\)"):
         find_row(str(file))
-    with pytest.raises(ValueError, match="does not say how it was trained"):
+    with pytest.raises(ValueError, match="does not say how it was made"):
         rerun_command(find_row(f"{file}:grpo-seed1"), tmp_path)
     with pytest.raises(ValueError, match="no file"):
         find_row("nowhere.jsonl:1")
