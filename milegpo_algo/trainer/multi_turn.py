@@ -12,6 +12,7 @@ tests/milegpo_algo/test_trl_contract.py holds every private name of TRL that thi
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,6 +34,7 @@ from milegpo_algo.batch import Row, shares
 from milegpo_algo.config import MultiTurnConfig
 from milegpo_algo.estimator import TokenEstimator
 from milegpo_algo.rollout.collect import Episode, Pool, assign, to_records
+from milegpo_algo.rollout.context import prompt_budget
 from milegpo_algo.rollout.metrics import MetricsFile, Stopwatch, episode_metrics, tie_rate
 from milegpo_algo.rollout.schedule import TaskSchedule
 from milegpo_algo.rollout.trajectories import TrajectoryFolder
@@ -113,6 +115,15 @@ class MultiTurnTrainer(Stopping):
             peft_config=peft_config,
         )
         _check_dropout(self.model)
+        self.prompt_budget = prompt_budget(
+            self.model.config, args.max_prompt_tokens, self.max_completion_length
+        )
+        if self.prompt_budget < args.max_prompt_tokens:
+            warnings.warn(
+                f"Prompts are held to {self.prompt_budget} tokens, not max_prompt_tokens="
+                f"{args.max_prompt_tokens}: with a reply, the model's context holds no more.",
+                stacklevel=2,
+            )
         self.pool = pool
         self.eval_pool = pool if eval_pool is None else eval_pool
         self.eval_tasks = list(eval_tasks or ())

@@ -34,6 +34,7 @@ class Playing(Clock):
     pool: Pool
     codec: Codec
     schedule: TaskSchedule
+    prompt_budget: int
     engine: VLLMEngine | None
     played: list[Episode]
     _engine_checked = False
@@ -104,7 +105,7 @@ class Playing(Clock):
                 TimedGenerator(generator, self.watch),
                 TimedCodec(self.codec, self.watch),
                 mine,
-                max_prompt_tokens=self.args.max_prompt_tokens,
+                max_prompt_tokens=self.prompt_budget,
                 seed=seed,
                 iteration=iteration,
                 halves=self.args.rollout_halves,
@@ -148,7 +149,7 @@ class Playing(Clock):
     def _check_engine(self, engine: VLLMEngine) -> None:
         """Once, before the first rollout: room for the longest row, and weights that arrive."""
         self._engine_checked = True
-        engine.check_room(self.args.max_prompt_tokens + self.max_completion_length)
+        engine.check_room(self.prompt_budget + self.max_completion_length)
         if self._sharded:
             return  # weights in parts cannot be disturbed here
         version = itertools.count(-1, -1)

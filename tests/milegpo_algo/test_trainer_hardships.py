@@ -261,6 +261,14 @@ def test_patience_of_zero_never_stops(folder, tmp_path):
     assert (trainer.state.global_step, trainer.stopped) == (3, None)
 
 
+def test_a_prompt_budget_beyond_the_model_s_context_is_lowered_and_said(folder, tmp_path):
+    with pytest.warns(UserWarning, match="held to 1020 tokens, not max_prompt_tokens=5000"):
+        trainer = build(folder, tmp_path, max_prompt_tokens=5000)  # 1,024 positions, replies of 4
+    assert trainer.prompt_budget == 1020
+    with pytest.raises(ValueError, match="Lower max_completion_length below 1024"):
+        build(folder, tmp_path, max_completion_length=1024)
+
+
 @pytest.mark.parametrize("clip", [0.0, 1.0])
 def test_a_gradient_that_is_not_a_number_ends_the_run_before_its_step(folder, tmp_path, clip):
     class Broken(Spied):
