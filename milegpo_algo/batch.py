@@ -177,18 +177,19 @@ def _padded(
     return out
 
 
-def padding(shares: Sequence[Sequence[Row]], size: int) -> float:
-    """Share of padding among the token slots of all micro-batches of at most `size` rows."""
+def token_slots(shares: Sequence[Sequence[Row]], size: int) -> tuple[int, int]:
+    """Tokens, and places for tokens, of all micro-batches of at most `size` rows.
+
+    The share of padding is 1 - tokens / places.
+    """
     pieces = [piece for share in shares for piece in microbatches(share, size)]
-    if not pieces:
-        return 0.0
-    slots = sum(
+    places = sum(
         len(piece)
         * (max(len(row.prompt) for row in piece) + max(len(row.completion) for row in piece))
         for piece in pieces
     )
-    real = sum(len(row.prompt) + row.tokens for piece in pieces for row in piece if row.counts)
-    return 1.0 - real / slots
+    tokens = sum(len(row.prompt) + row.tokens for piece in pieces for row in piece if row.counts)
+    return tokens, places
 
 
 def guard_reference(reference: Floats, old: Floats, limit: float) -> tuple[Floats, int]:

@@ -19,6 +19,7 @@ after the iteration, with a checkpoint to resume from and no result; once more, 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -190,7 +191,8 @@ def _trained(
     """Train; return the policy, and what a result row says of the training."""
     options, config = asked.options, asked.config
     folder = Path(config.output_dir)
-    pool = place.pool(options.train_split, config.tasks_per_iteration * config.num_generations)
+    episodes = config.tasks_per_iteration * config.num_generations
+    pool = place.pool(options.train_split, math.ceil(episodes / config.world_size))
     validated = panel
     if options.validation_split is not None:
         validated = place.panel(options.validation_split, options.validation_size)

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import cast
 
+import numpy as np
 import torch
 from datasets import Dataset
+from numpy.typing import NDArray
 from torch.utils.data import DataLoader, SequentialSampler
 from transformers import TrainerControl
 from trl import GRPOTrainer
@@ -23,6 +25,7 @@ from milegpo_algo.rollout.vision import IMAGE_INPUTS, MODALITIES, Vision
 from milegpo_algo.trainer.resume import Progress
 
 Batch = dict[str, torch.Tensor]
+Numbers = NDArray[np.float64]
 
 IMAGE_COLUMNS = (*IMAGE_INPUTS, MODALITIES, "num_images")
 """What a batch has where its rows have images, under TRL's names."""
@@ -70,8 +73,15 @@ class Clock(GRPOTrainer):  # type: ignore[misc]  # trl ships no types
         return batch
 
     def _sum_over_processes(self, count: float) -> float:
-        counts = torch.tensor(float(count), device=self.accelerator.device)
-        return float(self.accelerator.reduce(counts, reduction="sum"))
+        return float(self._of_processes([count]).sum())
+
+    def _of_processes(self, values: Sequence[float]) -> Numbers:
+        """The same numbers of every process. [processes, values]."""
+        device = self.accelerator.device
+        precise = torch.float32 if device.type == "mps" else torch.float64
+        mine = torch.tensor([list(values)], dtype=precise, device=device)
+        numbers: Numbers = self.accelerator.gather(mine).cpu().double().numpy()
+        return numbers
 
 
 def ticks(length: int) -> Dataset:

@@ -88,14 +88,12 @@ class LogProbs(Playing):
             truncated_importance(cast(Floats, row.old_logprobs), s, self.args.importance_cap)[0]
             for row, s in zip(rows, sampled, strict=True)
         ]
-        real = [w for row, w in zip(rows, weights, strict=True) if row.counts and len(w)]
-        if real:
-            flat = np.concatenate(real)
+        flat = _together([w for row, w in zip(rows, weights, strict=True) if row.counts])
+        capped = int((flat >= self.args.importance_cap).sum())
+        total, capped, count = self._of_processes([flat.sum(), capped, len(flat)]).sum(0)
+        if count:
             self._log_metrics(
-                {
-                    "importance/mean": float(flat.mean()),
-                    "importance/capped": float((flat >= self.args.importance_cap).mean()),
-                }
+                {"importance/mean": total / count, "importance/capped": capped / count}
             )
         return [replace(row, importance=w) for row, w in zip(rows, weights, strict=True)]
 
@@ -148,16 +146,19 @@ class LogProbs(Playing):
 
     def _log_gap(self, rows: Sequence[Row], recomputed: Sequence[Floats]) -> None:
         """Log how far training's log-probs are from those recorded while sampling, in nats."""
-        gaps = [
-            np.abs(new - _sampled(row))
-            for row, new in zip(rows, recomputed, strict=True)
-            if row.counts
-        ]
-        gap = np.concatenate(gaps) if gaps else np.zeros(0)
+        gap = _together(
+            [
+                np.abs(new - _sampled(row))
+                for row, new in zip(rows, recomputed, strict=True)
+                if row.counts
+            ]
+        )
         gap = gap[np.isfinite(gap)]
-        if len(gap):
+        every = self._of_processes([gap.sum(dtype=np.float64), len(gap), gap.max(initial=0.0)])
+        total, count, _ = every.sum(0)
+        if count:
             self._log_metrics(
-                {"sampling_gap/mean": float(gap.mean()), "sampling_gap/max": float(gap.max())}
+                {"sampling_gap/mean": total / count, "sampling_gap/max": every[:, 2].max()}
             )
 
     def _get_per_token_logps_and_entropies(
@@ -204,6 +205,11 @@ def _sampled(row: Row) -> Floats:
     if row.sampled_logprobs is None:
         return np.full(len(row.completion), np.nan, dtype=np.float32)
     return row.sampled_logprobs
+
+
+def _together(parts: Sequence[Floats]) -> Floats:
+    """All numbers of several arrays; of none, none."""
+    return np.concatenate([np.zeros(0, np.float32), *parts])
 
 
 def _middle(rows: Sequence[Row], size: int) -> Sequence[Row]:

@@ -12,7 +12,7 @@ import torch
 from accelerate.utils import DistributedType
 from trl import GRPOTrainer
 
-from milegpo_algo.batch import Share, microbatches, padding
+from milegpo_algo.batch import Share, microbatches, token_slots
 from milegpo_algo.config_checks import LOSSES_BY_TOKEN
 from milegpo_algo.trainer.clock import Batch
 from milegpo_algo.trainer.values import Values
@@ -51,8 +51,10 @@ class Updates(Values):
                     model.zero_grad()
         self._log_metrics({"updates": len(plan)})
         if plan:
-            held = padding([part.rows for part in parts], self._micro)
-            self._log_metrics({"grad_norm_mean": fmean(norms), "padding": held})
+            tokens, places = self._of_processes(
+                token_slots([p.rows for p in parts], self._micro)
+            ).sum(0)
+            self._log_metrics({"grad_norm_mean": fmean(norms), "padding": 1.0 - tokens / places})
         return torch.stack(losses).mean()
 
     def _check_gradient(self, norm: float, step: int, steps: int) -> None:

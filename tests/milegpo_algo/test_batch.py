@@ -1,7 +1,6 @@
 from collections import Counter
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,7 @@ from milegpo_algo.batch import (
     guard_reference,
     microbatches,
     minibatches,
-    padding,
+    token_slots,
 )
 
 CPU = torch.device("cpu")
@@ -120,12 +119,13 @@ def test_a_batch_of_empty_completions_still_has_one_masked_place():
     assert batch["completion_mask"].tolist() == [[0]]
 
 
-def test_padding_is_the_share_of_unused_slots():
-    # one micro-batch: 2 rows x (3 + 4) slots, 2+4 and 3+1 used: 4 of 14 are padding
-    assert padding([[row(2, 4), row(3, 1)]], size=2) == pytest.approx(4 / 14)
-    assert padding([[row(2, 4), row(3, 1)]], size=1) == 0
-    # a filler is padding throughout: 6 of 12
-    assert padding([[row(2, 4), row(2, 4, counts=False)]], size=2) == pytest.approx(6 / 12)
+def test_token_slots_count_what_is_used_and_what_is_there():
+    # one micro-batch: 2 rows x (3 + 4) slots, 2+4 and 3+1 used
+    assert token_slots([[row(2, 4), row(3, 1)]], size=2) == (10, 14)
+    assert token_slots([[row(2, 4), row(3, 1)]], size=1) == (10, 10)
+    # a filler is padding throughout
+    assert token_slots([[row(2, 4), row(2, 4, counts=False)]], size=2) == (6, 12)
+    assert token_slots([], size=2) == (0, 0)
 
 
 def test_the_reference_is_held_within_the_limit_and_cuts_are_counted():

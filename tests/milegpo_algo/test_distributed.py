@@ -6,12 +6,17 @@ import os
 import socket
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from milegpo_algo.batch import Row
+from milegpo_algo.trainer.logprobs import LogProbs
 from tests.milegpo_algo.test_trainer import lines, untimed
 from tests.milegpo_algo.tiny import save_tiny
 from tests.milegpo_algo.two_processes import RUNS
@@ -93,3 +98,23 @@ def test_two_processes_go_on_as_if_never_stopped(outputs):
     assert whole["metrics"] == resumed["metrics"]
     records = [untimed(lines(folder / "metrics.jsonl")) for folder in folders]
     assert records[0][1:] == records[1]
+
+
+def test_measures_are_those_of_all_processes_together():
+    """What another process would send is put beside this one's: [sum, count, max] of its gaps."""
+    trainer = LogProbs.__new__(LogProbs)
+    trainer._metrics = {"train": defaultdict(list)}
+    theirs = torch.tensor([[3.0, 2.0, 2.5]], dtype=torch.float64)
+    trainer.accelerator = SimpleNamespace(
+        device=torch.device("cpu"), gather=lambda mine: torch.cat([mine, theirs])
+    )
+    row = Row(
+        prompt=np.array([1]),
+        completion=np.array([1, 2, 3]),
+        sampled_logprobs=np.array([-1.0, np.nan, -2.0], np.float32),
+        advantage=0.0,
+    )
+    trainer._log_gap([row], [np.array([-1.5, -1.0, -2.5], np.float32)])
+    assert trainer._metrics["train"] == {"sampling_gap/mean": [4.0 / 4], "sampling_gap/max": [2.5]}
+    trainer._log_gap([], [])  # nothing here: the others' alone
+    assert trainer._metrics["train"]["sampling_gap/mean"] == [1.0, 1.5]
