@@ -96,7 +96,11 @@ class Place:
                 self.env_id, max_episode_steps=self.horizon, split=split, **self.settings
             )
         except TypeError as error:
-            raise ValueError(f"{self.env_id} cannot be made: {error}.") from error
+            reason = str(error).partition(" was raised from")[0]
+            raise ValueError(
+                f"{self.env_id} cannot be made with the settings {dict(self.settings)}: {reason}. "
+                "Give its own with env_settings, or a recipe of it with --config."
+            ) from error
         return env
 
     def prompted(self, split: str) -> Prompted:

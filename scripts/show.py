@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel as Box
-from rich.table import Table
 
 from baselines.episodes import Line, read_episodes
+
+_COLUMNS = ("trajectory", "success", "score", "ended by", "steps", "malformed", "inadmissible")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -53,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         listed = ", ".join(tasks[:12]) + (", ..." if len(tasks) > 12 else "")
         parser.exit(2, f"{parser.prog}: error: no such episode. Tasks: {listed}\n")
     if options.task is None:
-        console.print(overview(chosen))
+        for line in overview(chosen):
+            _print(console, line)
         return
     for episode in chosen:
         show(episode, console, prompts=options.prompts)
@@ -71,41 +74,34 @@ def read(path: Path, console: Console) -> Iterator[Line]:
     yield from episodes
 
 
-def overview(episodes: Sequence[Line]) -> Table:
-    """One line an episode."""
-    table = Table(title=f"{len(episodes)} episodes")
-    for name, justify in (
-        ("task", "left"),
-        ("trajectory", "right"),
-        ("success", "left"),
-        ("score", "right"),
-        ("stop", "left"),
-        ("steps", "right"),
-        ("malformed", "right"),
-        ("inadmissible", "right"),
-    ):
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]  # a literal
-    for e in episodes:
-        table.add_row(
-            escape(str(e["task_id"])),
-            str(e["trajectory_id"]),
-            "[green]yes[/]" if e["success"] else "[red]no[/]",
-            f"{e.get('score', 0.0):.2f}",
-            str(e.get("stop", "")),
-            str(len(e["steps"])),
-            str(sum(not s["format_valid"] for s in e["steps"])),
-            str(sum(not s["action_valid"] for s in e["steps"])),
-        )
-    return table
+def overview(episodes: Sequence[Line]) -> Iterator[str]:
+    """Yield a line an episode, under the name of its task, which is never broken."""
+    yield f"{len(episodes)} episodes"
+    yield "  ".join(_COLUMNS)
+    for task, own in groupby(episodes, key=lambda e: str(e["task_id"])):
+        yield task
+        for e in own:
+            cells = (
+                f"{e['trajectory_id']}",
+                "yes" if e["success"] else "no",
+                f"{e.get('score', 0.0):.2f}",
+                str(e.get("stop", "")),
+                f"{len(e['steps'])}",
+                f"{sum(not s['format_valid'] for s in e['steps'])}",
+                f"{sum(not s['action_valid'] for s in e['steps'])}",
+            )
+            yield "  ".join(c.rjust(len(n)) for c, n in zip(cells, _COLUMNS, strict=True))
 
 
 def show(episode: Line, console: Console, *, prompts: bool) -> None:
     """Print an episode step by step; a state that was met before is marked."""
     outcome = "success" if episode["success"] else f"no success ({episode.get('stop', '?')})"
-    console.rule(escape(f"{episode['task_id']}, trajectory {episode['trajectory_id']}: {outcome}"))
+    console.rule()
+    _print(console, f"{episode['task_id']}, trajectory {episode['trajectory_id']}: {outcome}")
     met: dict[str, int] = {}
     for number, step in enumerate(episode["steps"], 1):
-        console.print(Box(escape(body(step, prompts)), title=escape(head(number, step, met))))
+        _print(console, head(number, step, met))
+        console.print(Box(escape(body(step, prompts))))
         met.setdefault(step["state_id"], number)
     transcript = episode.get("extras", {}).get("transcript")
     if transcript and prompts:
@@ -133,6 +129,11 @@ def body(step: Line, prompts: bool) -> str:
     faults = [str(step[k]) for k in ("format_problem", "invalid_reason") if step.get(k)]
     text = "\n".join([step["reply"], f"-> {step['action']}", *(f"({fault})" for fault in faults)])
     return f"{step['prompt']}\n{text}" if prompts else text
+
+
+def _print(console: Console, text: str) -> None:
+    """Print a line as it is, however wide the terminal."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -118,6 +118,7 @@ def test_the_tokenizer_reads_as_it_was_trained_after_saving_and_loading(model):
     [
         (("--env_id", "nope"), "milegpo/ALFWorld-v0"),
         (("--eval_split", "nope"), "valid_unseen"),
+        (("--env_id", "milegpo/Sokoban-v0"), "a recipe of it with --config"),
         (("--env_settings", "nope"), "key=value"),
         (("--config=nope.yaml",), "nope.yaml"),
         (("--nope", "1"), "nope"),

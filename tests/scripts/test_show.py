@@ -69,6 +69,24 @@ def test_an_episode_is_shown_step_by_step(file, capsys):
     assert "the prompt" in shown(capsys, file, "--task", "t2", "--trajectory", "1", "--prompts")
 
 
+def test_names_and_heads_stay_whole_on_a_narrow_terminal(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "pick_and_place_simple-Mug-None-Desk-308/trial_T20190908_231731_054988"
+    steps = (step("a" * 32, "a" * 32), step("a" * 32, "a" * 32, reward=10.0))
+    won = Episode(name, 12, steps, True, 0.5, "success")
+    file = TrajectoryFolder(tmp_path, lambda ids: "").write(7, [won], [0.5, -0.25])
+    listed = shown(capsys, file).splitlines()
+    assert listed[1:] == [
+        "trajectory  success  score  ended by  steps  malformed  inadmissible",
+        name,
+        "        12      yes   0.50   success      2          0             0",
+    ]
+    lines = shown(capsys, file, "--task", name).splitlines()
+    assert f"{name}, trajectory 12: success" in lines
+    head = "step 2, state aaaaaaaa, as at step 1, stays, advantage -0.250, reward 10"
+    assert head in lines
+
+
 def test_a_line_cut_off_by_a_killed_run_loses_nothing_else(file, capsys):
     with file.open("a") as more:
         more.write('{"task_id": "t3", "st')
