@@ -9,7 +9,7 @@ player and boxes into copies of them: the bytes that are hashed are those that
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from milegpo_envs.sokoban.board import Position, Room
@@ -50,6 +50,18 @@ class View:
     right: "View | None" = None
     up: "View | None" = None
 
+    def __reduce__(self) -> tuple[type["View"], tuple[Position, str, str, str, bool, int, bool]]:
+        """Copies and pickles leave out where moves lead: thousands of views hang together."""
+        return View, (
+            self.position,
+            self.board,
+            self.text,
+            self.state_id,
+            self.solved,
+            self.on_target,
+            self.deadlocked,
+        )
+
     @property
     def rows(self) -> list[str]:
         """The board, a text a row, as a fresh list."""
@@ -72,6 +84,10 @@ class Views:
         self._prompt = [TO_PROMPT[symbol] for row in rows for symbol in row]
         for end in range(room.width - 1, len(self._prompt) - 1, room.width):
             self._prompt[end] += "\n"  # these cells are walls: nothing ever stands on them
+
+    def __reduce__(self) -> tuple[Callable[[Room], "Views"], tuple[Room]]:
+        """Copies and pickles hold the room alone: the rest is computed anew."""
+        return views_of, (self.room,)
 
     def at(self, position: Position) -> View:
         """The view of a position."""

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import gymnasium as gym
@@ -30,7 +31,7 @@ MEASURES = ("pushes", "moves")
 RENDER_MODES = ("rgb_array", "ansi")
 SIZE = (6, 6)
 _MOVES = {move: move for move in MOVES}
-_MOVE_WORD = re.compile(rf"(?i)(?<!\w)(?:{'|'.join(MOVES)})(?!\w)")
+_MOVE_WORD = re.compile(rf"(?<!\w)(?:{'|'.join(MOVES)})(?!\w)")
 
 
 class SokobanEnv(gym.Env[Observation, str]):
@@ -69,8 +70,9 @@ class SokobanEnv(gym.Env[Observation, str]):
         tile: pixels of a side of a cell in pictures. render_mode: "rgb_array" or "ansi".
 
     Raises:
-        UnknownName: for a value that is not among those above. NoLevel: such levels cannot be
-        generated. DataMissing, FaultyLevels: the file is missing or faulty.
+        UnknownName: for a value that is not among those above. ValueError: size, boxes or tile are
+        no whole numbers, or the tile is too small. NoLevel: such levels cannot be generated.
+        DataMissing, FaultyLevels: the file is missing or faulty.
 
     ## Version history
 
@@ -100,6 +102,7 @@ class SokobanEnv(gym.Env[Observation, str]):
         ):
             if value not in valid:
                 raise unknown_name(kind, value, [str(v) for v in valid])
+        tile = _whole("tile", tile)
         tiles(tile)  # refuses a wrong size now
         self._levels = _levels(size, boxes, levels, split)
         self._observation, self._reward = observation, reward
@@ -228,23 +231,31 @@ class SokobanEnv(gym.Env[Observation, str]):
 
 def read_move(action: object) -> tuple[str | None, str | None]:
     """Find the first move named in an action: the move and None, or None and what is wrong."""
-    if not isinstance(action, str):
+    if not issubclass(type(action), str):  # an object may lie to isinstance
         return None, "not text"
-    found = _MOVE_WORD.search(action)
-    return (found[0].lower(), None) if found else (None, "no move named")
+    # Lowered first: ignoring case, a pattern also takes a dotless i for an i.
+    found = _MOVE_WORD.search(str.lower(action))  # type: ignore[arg-type]
+    return (found[0], None) if found else (None, "no move named")
 
 
 def _levels(
-    size: Sequence[int], boxes: int, path: str | os.PathLike[str] | None, split: str | None
+    size: object, boxes: object, path: str | os.PathLike[str] | None, split: str | None
 ) -> Levels:
     """The levels asked for."""
-    if len(size) != 2:
+    if isinstance(size, str) or not isinstance(size, Iterable) or len(sides := [*size]) != 2:
         raise ValueError(f"size is a number of rows and one of columns, not {size!r}.")
-    rows_columns = (int(size[0]), int(size[1]))
+    rows_columns = (_whole("size", sides[0]), _whole("size", sides[1]))
     if path is None:
-        return GeneratedLevels(rows_columns, boxes, split)
+        return GeneratedLevels(rows_columns, _whole("boxes", boxes), split)
     if rows_columns != SIZE or boxes != 1:
         raise ValueError(
             "size and boxes are of generated levels; leave them out with a level file."
         )
     return FileLevels(path, split)
+
+
+def _whole(name: str, value: object) -> int:
+    """A setting that is a whole number, as an int: it becomes part of names and draws of levels."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"{name} takes whole numbers, not {value!r}.")
+    return int(value)

@@ -16,7 +16,9 @@ from milegpo_envs.sokoban.board import Position, Room, cells, mask
 from milegpo_envs.sokoban.level import Level, NoLevel, split_of
 
 GENERATOR = "gen1"
-ATTEMPTS = 3000
+ATTEMPTS = 3000  # that show whether a request can be met; fewer where an attempt is long
+WORK = 20_000_000  # pulls times cells of all those attempts
+PATIENCE = 10  # times as many for a single level, as luck varies
 PLAYS = 4  # backwards in every room; the one that ends farthest from the targets counts
 EASY = 0.25  # of the levels where one push a box may do, this share is kept
 SMALLEST, LARGEST = 4, 30  # side of a grid, its walls included
@@ -46,8 +48,17 @@ def check_request(size: tuple[int, int], boxes: int) -> None:
 
 
 @functools.lru_cache(maxsize=1024)
-def generate(size: tuple[int, int], boxes: int, split: str, number: int) -> Level:
+def generate(
+    size: tuple[int, int], boxes: int, split: str, number: int, patience: int = PATIENCE
+) -> Level:
     """Make a level.
+
+    Args:
+        size: rows and columns, outer walls included.
+        boxes: how many.
+        split: to which the room belongs.
+        number: of the level within the split.
+        patience: how long to try, in multiples of `attempts`; it never changes the level.
 
     Raises:
         NoLevel: none came out of a bounded number of attempts.
@@ -55,14 +66,24 @@ def generate(size: tuple[int, int], boxes: int, split: str, number: int) -> Leve
     check_request(size, boxes)
     name = level_id(size, boxes, split, number)
     draws = Draws(name)
-    for _ in range(ATTEMPTS):
+    most = patience * attempts(size, boxes)
+    for _ in range(most):
         found = _attempt(size, boxes, draws)
         if found is not None and split_of(found[0]) == split:
             return Level(name, *found)
     raise NoLevel(
-        f"No level {name} in {ATTEMPTS} attempts: ask for fewer boxes than {boxes}, "
+        f"No level {name} in {most} attempts: ask for fewer boxes than {boxes}, "
         f"or for more room than {size[0]}x{size[1]}."
     )
+
+
+def attempts(size: tuple[int, int], boxes: int) -> int:
+    """How many attempts show whether a request can be met: seconds, a minute for the largest."""
+    return max(1, min(ATTEMPTS, WORK // (_most_pulls(size, boxes) * _inner(size))))
+
+
+def _most_pulls(size: tuple[int, int], boxes: int) -> int:
+    return size[0] + size[1] - 6 + 4 * boxes
 
 
 def _inner(size: tuple[int, int]) -> int:
@@ -115,7 +136,8 @@ def _carve(size: tuple[int, int], boxes: int, draws: Draws) -> list[int]:
 def _play_back(room: Room, solved: Position, most_moves: int, draws: Draws) -> Position:
     """Pull boxes about from the solved position, and walk on from the last pull."""
     position, moves, seen = solved, 0, {solved.boxes}
-    for _ in range(draws.integer(3, room.height + room.width - 6 + 4 * solved.boxes.bit_count())):
+    most_pulls = _most_pulls((room.height, room.width), solved.boxes.bit_count())
+    for _ in range(draws.integer(3, most_pulls)):
         pulls = [
             (pulled, cost)
             for pulled, cost in _pulls(room, position)

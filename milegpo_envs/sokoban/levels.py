@@ -37,7 +37,7 @@ class GeneratedLevels:
         self._split = _checked(split) or "train"
         self.size, self._boxes = size, boxes
         generator.check_request(size, boxes)
-        self._generate(0)
+        generator.generate(size, boxes, self._split, 0, patience=1)
         self.task_ids, self._numbers = _listed(size, boxes, self._split)
 
     def level(self, task_id: str) -> Level:

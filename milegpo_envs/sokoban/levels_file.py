@@ -9,8 +9,9 @@
     4#|#@$.#|4#                         Run lengths: 4# is ####, 2(-#) is -#-#, | ends a row.
 
 Everything else is text about the levels. A level's title is the nearest such line before it, or a
-"Title:" line after it. Trailing blanks, indentation and floor outside the walls do not count: a
-level is cut to what the player can reach, and the walls around.
+"Title:" line after it, unless that stands apart and the level has one. Trailing blanks, indentation
+and floor outside the walls do not count: a level is cut to what the player can reach, and the walls
+around. Blocks of nothing but # are rules between levels.
 
 Each fault is reported with its line, all of a file at once.
 """
@@ -31,6 +32,8 @@ from milegpo_envs.state import state_id
 _OTHER_LETTERS = str.maketrans("-_pPbBo", "  @+$*.")
 _SYMBOLS = "#@+$*. "
 _ROW = re.compile(r"[#@+$*. \t\-_pPbBo0-9|()]*#[#@+$*. \t\-_pPbBo0-9|()]*")
+_NUMBERED = re.compile(r"\s*#+\s*\d+\s*")  # "# 1" is a heading: a row ends with a symbol
+_RULE = re.compile(r"\s*#[#\s]*")  # a block of such lines is a line drawn between levels
 _LIKE_A_ROW = re.compile(r"[ \t\-_]*[0-9]*#{2}")
 _RUN = re.compile(r"(\d+)([^\d()|])")
 _GROUP = re.compile(r"(\d*)\(([^()]*)\)")
@@ -80,7 +83,8 @@ def read_levels(path: str | os.PathLike[str]) -> tuple[Level, ...]:
             "file in the common format (# wall, @ player, $ box, . target)."
         ) from error
     levels, faults = [], []
-    for number, block in enumerate(_blocks(text.splitlines()), start=1):
+    blocks = (b for b in _blocks(text.splitlines()) if not all(map(_RULE.fullmatch, b.rows)))
+    for number, block in enumerate(blocks, start=1):
         try:
             room, start = _level(block.rows)
             name = f"{file.stem}/{number:04d}/{state_id(canonical(rows_of(room, start)))[:8]}"
@@ -98,10 +102,11 @@ def _blocks(lines: Iterable[str]) -> Iterator[_Block]:
     """Cut a file into levels; a line that begins like a row belongs to one, even if faulty."""
     rows: list[str] = []
     numbers: list[int] = []
-    title = ""
+    title, given = "", False  # given by a "Title:" line
     waiting: _Block | None = None
+    titled = apart = False  # the waiting level has a given title; a blank line followed it
     for number, line in enumerate([*lines, ""], start=1):
-        if _ROW.fullmatch(line) or _LIKE_A_ROW.match(line):
+        if _is_row(line):
             if waiting is not None and not rows:
                 yield waiting
                 waiting = None
@@ -111,16 +116,22 @@ def _blocks(lines: Iterable[str]) -> Iterator[_Block]:
             continue
         if rows:
             waiting = _Block(numbers[0], rows, numbers, title)
-            rows, numbers, title = [], [], ""
+            titled, apart = given, False
+            rows, numbers, title, given = [], [], "", False
+        apart = apart or not line.strip()
         said = line.strip().lstrip(";").strip()
         named = re.match(r"(?i)title\s*:\s*(.*)", said)
-        if named and waiting is not None and not title:
+        if named and waiting is not None and not title and not (titled and apart):
             yield _Block(waiting.line, waiting.rows, waiting.lines, named[1])
             waiting = None
         elif named or (said and not _FIELD.match(said)):
-            title = named[1] if named else said
+            title, given = named[1] if named else said, bool(named)
     if waiting is not None:
         yield waiting
+
+
+def _is_row(line: str) -> bool:
+    return not _NUMBERED.fullmatch(line) and bool(_ROW.fullmatch(line) or _LIKE_A_ROW.match(line))
 
 
 def _expanded(line: str) -> str:

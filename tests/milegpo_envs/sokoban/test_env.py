@@ -1,10 +1,13 @@
 import argparse
+import copy
 import os
+import pickle
 import random
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import gymnasium as gym
 import numpy as np
@@ -194,6 +197,10 @@ def test_the_horizon_truncates():
         ("move down, then right", "down"),
         ("[push right]", "right"),
         ("go up.", "up"),
+        ("UP", "up"),
+        ("R\u0131ght", None),  # a dotless i, a dotted capital: letters that look like others
+        ("R\u0130GHT", None),
+        ("\ufb01ght, LEFT", "left"),
         ("upwards", None),
         ("backup", None),
         ("still", None),
@@ -207,13 +214,20 @@ def test_the_first_move_named_counts(said, move):
 def test_what_is_not_text_is_invalid():
     env = make()
     _, start = env.reset(seed=1)
-    for action in (None, 3, ["up"], b"up"):
+    for action in (None, 3, ["up"], b"up", Mock(spec=str), {"up": 1}, np.array("up")):
         _, reward, _, _, info = env.step(action)
         assert (info["action_valid"], info["invalid_reason"]) == (False, "not text")
         assert (reward, info["state_id"]) == (0.0, start["state_id"])
 
 
-@given(st.text())
+def test_a_reply_with_a_letter_like_an_i_is_no_crash():
+    env = Prompted(make())
+    env.reset(seed=1)
+    _, _, _, _, info = env.step("<think>go</think><action>r\u0131ght</action>")
+    assert (info["executed_action"], info["action_valid"]) == ("r\u0131ght", False)
+
+
+@given(st.text() | st.text(alphabet="RrI\u0130\u0131GgHhTt\u017fKk\u212a", min_size=5, max_size=5))
 @settings(max_examples=60)
 def test_no_text_raises(action):
     env = make()
@@ -260,6 +274,21 @@ def test_a_seed_names_a_level_whatever_the_global_generators_and_the_process():
     assert len(set(out.stdout.split())) == 8
 
 
+@pytest.mark.parametrize("observation", ["text", "both"])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_plays_on_alike_however_much_was_seen(observation, copied):
+    env = make(size=(10, 10), boxes=3, observation=observation, max_episode_steps=10_000)
+    env.reset(seed=1)
+    draws = random.Random(0)
+    for _ in range(3000):
+        env.step(draws.choice(MOVES))
+    other = copied(env)
+    for move in ("left", "up", "right", "down", "right"):
+        mine, others = env.step(move), other.step(move)
+        assert mine[1:] == others[1:]
+        assert mine[4]["state_id"] == state_id(others[4]["state"])
+
+
 def test_unseeded_resets_go_on_through_the_levels():
     env = make()
     env.reset(seed=4)
@@ -287,6 +316,15 @@ def test_unknown_tasks_options_sizes_and_tiles_are_refused(of):
         env.reset(options={"tsak": "gen1/6x6/1/train/00000"})
     with pytest.raises(ValueError, match="rows"):
         make(size=(6,))
+    for wrong in (6, None, "66", (6, 6, 6)):
+        with pytest.raises(ValueError, match="rows"):
+            make(size=wrong)
+    for settings_ in ({"size": (6.5, 6)}, {"boxes": 1.0}, {"boxes": "1"}, {"boxes": True}):
+        with pytest.raises(ValueError, match="whole numbers"):
+            make(**settings_)
+    for tile in (16.5, "16", None):
+        with pytest.raises(ValueError, match="whole numbers"):
+            make(tile=tile)
     with pytest.raises(ValueError, match="pixels"):
         make(tile=2)
     with pytest.raises(ValueError, match="level file"):
@@ -399,6 +437,6 @@ def test_levels_of_several_sizes_fill_one_picture_with_walls(tmp_path):
 def test_the_bench_fills_its_table(options):
     parser = argparse.ArgumentParser()
     bench.add_options(parser)
-    report = bench.run(parser.parse_args(["--levels", "4", *options]))
+    report = bench.run(parser.parse_args(["--levels", "4", *options]), lambda *said: None)
     assert [len(row) for row in report.rows] == [2] * 6
     assert all(row[1] is None or row[1] > 0 for row in report.rows)

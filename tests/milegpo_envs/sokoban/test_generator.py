@@ -81,6 +81,21 @@ def test_a_level_is_the_same_in_other_processes():
         assert out.stdout.strip("\n") == "/".join(GOLDEN)
 
 
+def test_however_long_it_tries_a_level_is_the_same():
+    with pytest.raises(NoLevel, match="3000 attempts"):
+        generate((6, 6), 4, "test", 1, patience=1)
+    room = generate((6, 6), 4, "test", 1).room
+    assert split_of(room) == "test"
+    assert generate((6, 6), 1, "train", 0, patience=1) == generate((6, 6), 1, "train", 0)
+
+
+def test_attempts_are_fewer_where_each_is_long():
+    # 20,000,000 over 6 + 6 - 6 + 4 pulls times 16 cells is more than 3,000 ...
+    assert generator.attempts((6, 6), 1) == generator.attempts((10, 10), 3) == 3000
+    # ... but over 30 + 30 - 6 + 4 * 391 = 1,618 pulls times 784 cells only 15.
+    assert generator.attempts((30, 30), 391) == 15
+
+
 @pytest.mark.parametrize(
     ("size", "boxes"),
     [((3, 6), 1), ((6, 6), 0), ((6, 6), 8), ((31, 6), 1), ((4, 4), 1), ((5, 5), 4)],

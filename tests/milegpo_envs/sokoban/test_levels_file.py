@@ -38,6 +38,28 @@ def test_several_levels_with_titles_and_comments(read):
 
 
 @pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("Title: A\n{0}\nTitle: B\n{0}", ["A", "B"]),
+        ("Title: A\n\n{0}Author: me\n\nTitle: B\n\n{0}", ["A", "B"]),
+        ("{0}Title: A\nAuthor: me\n\n{0}Title: B\n", ["A", "B"]),
+        ("{0}\nTitle: A\n\n{0}\nTitle: B\n", ["A", "B"]),
+        ("Title: All of mine\n\n{0}Title: A\n\n{0}Title: B\n", ["A", "B"]),
+        ("; All of mine\n\n{0}\nTitle: A\n\n{0}\nTitle: B\n", ["A", "B"]),
+        ("; A\n{0}; B\n{0}", ["A", "B"]),
+    ],
+)
+def test_titles_stand_before_or_after_their_levels(read, text, titles):
+    assert [v.title for v in read(text.format("######\n#@ $.#\n######\n"))] == titles
+
+
+@pytest.mark.parametrize("line", ["#1", "# 1", "  ## 12  ", "\n####\n", "\n####\n####\n\n"])
+def test_numbered_headings_and_rules_of_walls_are_no_levels(read, line):
+    both = read(f"{line}\n######\n#@ $.#\n######\n{line}\n######\n#@ $.#\n######\n{line}")
+    assert [rows(level) for level in both] == [ONE, ONE]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "######\n#@ $.#\n######",
