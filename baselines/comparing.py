@@ -184,6 +184,11 @@ class Comparison:
             self._console.print(f"Failed: {name}; its log: {where}", style="red", markup=False)
         return 1 if failed else 0
 
+    def rows(self) -> list[Row]:
+        """Return the finished rows, in the order of the table."""
+        done = [cell for cell in (self._warm, *self._cells) if cell.result.exists()]
+        return sorted((read_row(cell.result) for cell in done), key=self._place)
+
     def _write(self) -> None:
         """Write rows, table and curves of what is finished, and print the table."""
         done = [cell for cell in (self._warm, *self._cells) if cell.result.exists()]

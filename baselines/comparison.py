@@ -223,6 +223,17 @@ def check_rows(rows: Sequence[Row]) -> None:
                 )
 
 
+def check_same_code(rows: Sequence[Row]) -> None:
+    """Refuse rows of other code, versions or conventions; all that environments have in common.
+
+    Raises:
+        MixedRows: names the field and two rows that differ in it.
+    """
+    for key in ("versions", "sources"):
+        _refuse_differing(rows, key)
+    _refuse_differing([row for row in rows if row.convention is not None], "convention")
+
+
 def _refuse_differing(rows: Sequence[Row], key: str) -> None:
     for row in rows[1:]:
         one, other = getattr(row, key), getattr(rows[0], key)

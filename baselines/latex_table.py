@@ -1,8 +1,9 @@
-r"""A comparison as a LaTeX table in the layout of the papers; needs \usepackage{booktabs}.
+r"""Comparisons as a LaTeX table in the layout of the papers; needs \usepackage{booktabs}.
 
-ALFWorld has a column for each kind of task and one for all, WebShop score and success, any other
-environment success. Entries are percentages, mean and population standard deviation over training
-seeds (of what is not trained, over evaluation seeds).
+A line a method; for every environment its columns side by side: ALFWorld has one for each kind of
+task and one for all, WebShop score and success, any other environment success. Entries are
+percentages, mean and population standard deviation over training seeds (of what is not trained,
+over evaluation seeds); a method that was not compared in an environment has a dash there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, pstdev
 
-from baselines.comparison import Row
+from baselines.comparison import Row, check_rows, check_same_code
 from baselines.panel_words import panel_size
 
 SHORT: Mapping[str, str] = {
@@ -28,9 +29,19 @@ Value = Callable[[Row, int | None], float]
 
 
 def latex(rows: Sequence[Row]) -> str:
-    """Write the table.
+    """Write the table of one environment; raises what ``joint_latex`` does."""
+    return joint_latex({"": rows})
+
+
+def joint_latex(tables: Mapping[str, Sequence[Row]]) -> str:
+    """Write the table of several environments.
+
+    Args:
+        tables: rows of each environment, by the name it has in the recipe file.
 
     Raises:
+        MixedRows: rows of different conventions, code or versions, or of one environment that do
+            not match.
         ModuleNotFoundError: pandas or jinja2 is missing; names the extra that installs them.
     """
     try:
@@ -41,24 +52,45 @@ def latex(rows: Sequence[Row]) -> str:
             'Tables in LaTeX need pandas and jinja2: pip install "milegpo[report]"'
         ) from error
 
-    columns = _columns(rows)
-    methods = list(dict.fromkeys(row.method for row in rows))
+    every = [row for rows in tables.values() for row in rows]
+    check_same_code(every)
+    for rows in tables.values():
+        check_rows(rows)
+    methods = list(dict.fromkeys(row.method for row in every))
+    columns = [
+        ((title, column), rows, value)
+        for title, rows in zip(_titles(tables), tables.values(), strict=True)
+        for column, value in _columns(rows).items()
+    ]
     body = [
-        [_entry([r for r in rows if r.method == method], value) for value in columns.values()]
+        [_entry([r for r in rows if r.method == method], value) for _, rows, value in columns]
         for method in methods
     ]
-    frame = pd.DataFrame(
-        body, index=pd.Index([_escaped(m) for m in methods], name="Method"), columns=[*columns]
-    )
-    one = rows[0]
-    caption = (
-        f"{one.env_id}, panel {one.panel['name']} ({panel_size(one.panel)}, hash "
-        f"{one.panel['hash']}), in per cent, mean and population standard deviation over seeds."
-    )
+    frame = pd.DataFrame(body, index=[_escaped(method) for method in methods])
+    heads = pd.MultiIndex.from_tuples([head for head, _, _ in columns], names=["", "Method"])
+    frame.columns = heads if len(tables) > 1 else heads.droplevel(0)
     text: str = frame.style.to_latex(
-        hrules=True, caption=_escaped(caption), column_format="l" + "c" * len(columns)
+        hrules=True,
+        multicol_align="c",
+        caption=_escaped(_caption(tables)),
+        column_format="l" + "c" * len(columns),
     )
     return text
+
+
+def _titles(tables: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Name environments as they are registered; as the recipe file does where two are the same."""
+    short = [rows[0].env_id.removeprefix("milegpo/").partition("-v")[0] for rows in tables.values()]
+    return [_escaped(name) for name in (short if len({*short}) == len(short) else tables)]
+
+
+def _caption(tables: Mapping[str, Sequence[Row]]) -> str:
+    places = [
+        f"{rows[0].env_id}, panel {rows[0].panel['name']} ({panel_size(rows[0].panel)}, hash "
+        f"{rows[0].panel['hash']})"
+        for rows in tables.values()
+    ]
+    return f"{'; '.join(places)}; in per cent, mean and population standard deviation over seeds."
 
 
 def _columns(rows: Sequence[Row]) -> dict[str, Value]:
@@ -83,6 +115,8 @@ def _mean(what: str, kind: str | None = None) -> Value:
 
 
 def _entry(cells: Sequence[Row], value: Value) -> str:
+    if not cells:
+        return "--"
     if cells[0].trained:
         found = [value(row, None) for row in cells]
     else:
@@ -90,5 +124,13 @@ def _entry(cells: Sequence[Row], value: Value) -> str:
     return rf"{fmean(found):.1f} {{\small $\pm$ {pstdev(found):.1f}}}"
 
 
+_SPECIAL = str.maketrans(
+    {
+        **{sign: rf"\{sign}" for sign in "_%&#${}"},
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    }
+)
+
+
 def _escaped(text: str) -> str:
-    return text.replace("_", r"\_").replace("%", r"\%")
+    return text.translate(_SPECIAL)

@@ -9,7 +9,7 @@ from pathlib import Path
 from baselines import report_table, statistics_table
 from baselines.comparison import Line, Row, lines
 from baselines.curves import draw_curves, read_curve
-from baselines.latex_table import latex
+from baselines.latex_table import joint_latex, latex
 
 FILES = (
     *("results.jsonl", "table.md", "table.csv", "table.tex"),
@@ -52,6 +52,15 @@ def write_outputs(
     curves = {row.name: read_curve(row, folders[row.name]) for row in rows}
     draw_curves(rows, curves, out / "curves.png")
     return table
+
+
+def write_joint_table(path: Path, tables: Mapping[str, Sequence[Row]]) -> None:
+    """Write the LaTeX table of several environments.
+
+    Raises:
+        MixedRows: they were not made by the same code, versions and convention.
+    """
+    _replace(path, joint_latex(tables))
 
 
 def _replace(path: Path, text: str) -> None:

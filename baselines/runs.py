@@ -24,7 +24,8 @@ A comparison folder (``scripts.compare --output_dir``) of one environment:
                                        costs to a given success, in and out of distribution
     curves.png          success by iteration, with bands
 
-A comparison over several environments holds one such folder for each, by its name in the YAML.
+A comparison over several environments holds one such folder for each, by its name in the YAML, and
+``table.tex``, in which they stand side by side.
 ``run_folders`` finds all run folders below a folder.
 
 A result row is JSON; ``comparison.Row`` reads it. Its keys, beside those of ``evaluation.summary``:

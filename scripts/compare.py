@@ -11,9 +11,9 @@ main job's. Cells are ``scripts.train`` processes of one thread each, ``--jobs``
 by seed. A finished cell is not run again, and one that left a checkpoint goes on from it: start the
 same command after a stop, and the table is that of a run without a stop. After every finished cell
 rows, tables (Markdown, CSV, LaTeX), statistics and curves are written to ``--output_dir``, for
-several environments to a folder of each (``baselines.runs``). Rows of another recipe, model, panel,
-convention, checkpoint rule, or of other code or versions are never mixed in, nor deleted:
-``--fresh`` moves them aside.
+several environments to a folder of each, and one LaTeX table of all (``baselines.runs``). Rows of
+another recipe, model, panel, convention, checkpoint rule, or of other code or versions are never
+mixed in, nor deleted: ``--fresh`` moves them aside.
 
 ``--rows`` makes a table of rows from anywhere, ``scripts.evaluate``'s too. ``--row`` runs one again
 and says whether its numbers came out the same.
@@ -33,6 +33,7 @@ from baselines.cells import Command, train_command
 from baselines.comparing import Chosen, Comparison, Stale
 from baselines.comparison import MixedRows
 from baselines.jobs import InUse, alone_in, signals_interrupt
+from baselines.outputs import write_joint_table
 from baselines.recipe_files import MAIN_JOB, Plan, default_methods, read_plan
 from baselines.rerun import run_again
 from baselines.rows_table import write_table
@@ -64,6 +65,7 @@ def main(argv: Sequence[str] | None = None, command: Command = train_command) ->
     try:
         with signals_interrupt(), alone_in(chosen.out) as lock:
             codes = [comparison.run(lock, arguments.fresh) for comparison in comparisons]
+            _join(plan, chosen, command, console)
             return max(codes)
     except (Stale, InUse) as refusal:
         console.print(str(refusal), style="red", markup=False, soft_wrap=True)
@@ -126,6 +128,22 @@ def _chosen(arguments: argparse.Namespace, plan: Plan) -> Chosen:
         arguments.jobs,
         arguments.model,
     )
+
+
+def _join(plan: Plan, chosen: Chosen, command: Command, console: Console) -> None:
+    """Write one LaTeX table of all environments of the plan that have finished rows."""
+    if len(plan.environments) < 2:
+        return
+    path = chosen.out / "table.tex"
+    try:
+        found = {n: Comparison(plan, n, chosen, command, console).rows() for n in plan.environments}
+        write_joint_table(path, {name: rows for name, rows in found.items() if rows})
+    except ValueError as refusal:
+        path.unlink(missing_ok=True)
+        text = f"No table of all environments: {refusal}"
+        console.print(text, style="yellow", markup=False, soft_wrap=True)
+        return
+    console.print(f"Table of all environments: {path}", markup=False, soft_wrap=True)
 
 
 def _environments(arguments: argparse.Namespace, plan: Plan) -> list[str]:

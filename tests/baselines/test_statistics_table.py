@@ -2,8 +2,9 @@ import json
 
 import pytest
 
+from baselines.comparison import MixedRows
 from baselines.costs import cost_to, read_costs
-from baselines.latex_table import latex
+from baselines.latex_table import joint_latex, latex
 from baselines.outputs import FILES, write_outputs
 from baselines.statistics_table import csv_text, markdown, statistics
 from tests.baselines.toy_rows import row
@@ -84,12 +85,44 @@ def test_latex_has_the_papers_layout():
     ]
     text = latex(alfworld)
     assert r"\toprule" in text
-    assert "Method" in text
+    assert r"Method & look & pick & All \\" in text
     # All: 50 and 75, mean 62.5, population deviation 12.5.
     assert r"62.5 {\small $\pm$ 12.5}" in text
     shop = latex([row("grpo", 1, [[1, 0], [0, 0]], env_id="milegpo/WebShop-v0")])
     assert "Score & Succ." in shop
     assert "Pick" not in shop
+
+
+def test_environments_stand_side_by_side_in_one_latex_table():
+    half, all_ = [[1, 0], [1, 0]], [[1, 1], [1, 1]]
+    tables = {
+        "rooms": [row(name, 1, half, env_id="milegpo/ALFWorld-v0") for name in ("a_b&c", "x")],
+        "shop": [row("a_b&c", 1, all_, env_id="milegpo/WebShop-v0")],
+        "boxes": [row("x", 1, all_, env_id="milegpo/Sokoban-v0", success_by={})],
+    }
+    lines = joint_latex(tables).splitlines()
+    heads = r"& \multicolumn{3}{c}{ALFWorld} & \multicolumn{2}{c}{WebShop} & Sokoban \\"
+    assert heads in " ".join(next(x for x in lines if "multicolumn" in x).split())
+    assert r"Method & look & pick & All & Score & Succ. & Success \\" in lines
+    full, none, fifty = (rf"{x} {{\small $\pm$ 0.0}}" for x in ("100.0", "0.0", "50.0"))
+    assert rf"a\_b\&c & {none} & {full} & {fifty} & {full} & {full} & -- \\" in lines
+    assert rf"x & {none} & {full} & {fifty} & -- & -- & {full} \\" in lines
+
+
+def test_two_places_in_one_environment_are_named_as_in_the_recipe_file():
+    one = [row("grpo", 1, [[1, 0], [1, 0]], env_id="milegpo/WebShop-v0")]
+    text = joint_latex({"webshop": one, "webshop-30": one})
+    assert r"\multicolumn{2}{c}{webshop} & \multicolumn{2}{c}{webshop-30}" in text
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("code", {"sources": "x"}), ("versions", {"torch": "2"}), ("convention", "verl-agent")],
+)
+def test_environments_of_other_code_are_not_put_side_by_side(field, value):
+    win = [[1, 1], [1, 1]]
+    with pytest.raises(MixedRows, match="differ in"):
+        joint_latex({"one": [row("grpo", 1, win)], "two": [row("grpo", 1, win, **{field: value})]})
 
 
 def test_every_output_is_written(folders, tmp_path):

@@ -52,9 +52,26 @@ def test_one_file_compares_methods_by_seeds_by_environments(config, tmp_path, ca
         assert f"--environments {environment} --methods grpo milegpo --seeds 1" in table
         assert (out / environment / "table.tex").exists()
     assert len(run_folders(out)) == 6
+    joint = (out / "table.tex").read_text()
+    assert r"\multicolumn{3}{c}{one} & \multicolumn{3}{c}{two}" in joint
     note = json.loads((out / "two" / "comparison.json").read_text())
     assert note["config"] == {"max_steps": 10, "horizon": 6}
     assert note["methods"]["milegpo"]["estimator_settings"] == ["stage=rcs"]
+
+
+def test_environments_that_do_not_match_are_not_put_side_by_side(config, tmp_path, capsys):
+    out = tmp_path / "out"
+    asked = ["--config", str(config), "--output_dir", str(out), "--environments"]
+    assert main([*asked, "one"], command) == 0
+    assert main([*asked, "two"], command) == 0
+    assert r"\multicolumn{3}{c}{one} & \multicolumn{3}{c}{two}" in (out / "table.tex").read_text()
+    path = out / "one" / "cells" / "grpo-seed1" / "result.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "code": {"sources": "other"}}))
+    capsys.readouterr()
+    assert main([*asked, "two"], command) == 0
+    assert "No table of all environments: " in capsys.readouterr().out
+    assert not (out / "table.tex").exists()
+    assert (out / "two" / "table.tex").exists()
 
 
 def test_one_environment_of_a_file_can_be_chosen(config, tmp_path, capsys):
