@@ -17,7 +17,7 @@ import weakref
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from milegpo_envs.errors import DataMissing
 
@@ -115,6 +115,17 @@ class Browser:
         except BaseException:
             self.close()
             raise
+
+    def __reduce__(self) -> NoReturn:
+        """A running Chromium cannot be taken along.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            "A running browser can be neither copied nor pickled. Do so before reset() or after "
+            "close(), or use milegpo/WebShop-v0, which plays the same."
+        )
 
     def ask(self, script: str, *arguments: object) -> Any:
         """What a script returns, run in the page.

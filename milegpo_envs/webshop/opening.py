@@ -2,7 +2,7 @@
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from milegpo_envs.errors import UnknownName
@@ -24,11 +24,19 @@ class OpenShop:
     """A shop and its goals.
 
     name: of the list of goals; equal where the goals are equal.
+    arguments: those of `open_shop`, by which copies and pickles find the shop again.
     """
 
     name: str
     shop: Shop
     goals: Sequence[Goal]
+    arguments: tuple[object, ...] | None = None
+
+    def __reduce__(self) -> tuple[Callable[..., "OpenShop"], tuple[object, ...]]:
+        """A shop is opened again where it is needed, once in a process; nothing of it is sent."""
+        if self.arguments is None:
+            raise TypeError("Only a shop of open_shop can be copied: this one was put together.")
+        return open_shop, self.arguments
 
     def split(self, name: str | None) -> range:
         """Goal indices of a split, all for None.
@@ -103,4 +111,5 @@ def open_shop(
     drawn = seed if mode == "official" else None
     content = repr((catalogue.content_hash, mode, drawn, human)).encode()
     digest = hashlib.blake2b(content, digest_size=4).hexdigest()
-    return OpenShop(f"{mode}-{kind}-{digest}", shop, market.goals)
+    arguments = (data, mode, seed, human, products, size)
+    return OpenShop(f"{mode}-{kind}-{digest}", shop, market.goals, arguments)

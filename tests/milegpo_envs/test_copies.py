@@ -38,7 +38,7 @@ def test_a_deep_copy_goes_its_own_way(make):
     assert at >= 2
 
 
-@pytest.mark.parametrize("env_id", ["milegpo/ALFWorld-v0", "milegpo/Sokoban-v0"])
+@pytest.mark.parametrize("env_id", SETTINGS)
 def test_a_pickled_environment_goes_on_equally(env_id):
     env = gym.make(env_id, **SETTINGS[env_id])
     unborn = pickle.loads(pickle.dumps(env))
@@ -46,10 +46,13 @@ def test_a_pickled_environment_goes_on_equally(env_id):
     assert unborn.reset(seed=1) == (observation, info)
     for at in range(8):
         thawed = pickle.loads(pickle.dumps(env))
+        if not info["admissible_actions"]:  # bought
+            break
         action = info["admissible_actions"][3 * at % len(info["admissible_actions"])]
         expected = env.step(action)
         assert thawed.step(action) == expected
         info = expected[4]
+    assert at >= 2
     assert thawed.reset() == env.reset()  # the next task is drawn from the same generator
 
 

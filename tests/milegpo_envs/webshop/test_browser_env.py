@@ -1,6 +1,8 @@
 """The browser environment beside the text environment, in a real Chromium."""
 
+import copy
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -178,6 +180,16 @@ def test_the_official_products_are_the_same_in_both_and_no_picture_is_fetched():
 def test_it_keeps_the_contract(chromium):
     env = gym.wrappers.TimeLimit(chromium, 15)
     check_contract(env, env.unwrapped.task_ids()[3], shortest_purchase(chromium.opened, 3))
+
+
+@needs_chromium
+def test_it_is_pickled_until_its_browser_runs(chromium):
+    chromium.close()
+    assert pickle.loads(pickle.dumps(chromium)).task_ids() == chromium.task_ids()
+    chromium.reset(seed=0)
+    for copied in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match="milegpo/WebShop-v0"):
+            copied(chromium)
 
 
 @needs_chromium
