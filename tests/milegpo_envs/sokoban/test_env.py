@@ -279,9 +279,13 @@ def test_a_seed_names_a_level_whatever_the_global_generators_and_the_process():
 def test_a_copy_plays_on_alike_however_much_was_seen(observation, copied):
     env = make(size=(10, 10), boxes=3, observation=observation, max_episode_steps=10_000)
     env.reset(seed=1)
+    views_of.cache_clear()
+    env.reset(seed=1)
+    before = len(pickle.dumps(env))
     draws = random.Random(0)
     for _ in range(3000):
         env.step(draws.choice(MOVES))
+    assert len(pickle.dumps(env)) < before + 2000  # the one position, not all that were seen
     other = copied(env)
     for move in ("left", "up", "right", "down", "right"):
         mine, others = env.step(move), other.step(move)
