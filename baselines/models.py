@@ -29,6 +29,7 @@ from transformers import (
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from baselines.runs import PACKAGED, weights_hash
+from milegpo_algo.rollout.context import prompt_budget
 from milegpo_algo.rollout.generator import ChatGenerator
 from milegpo_algo.rollout.policy import ChatPolicy, LocalChat, Policy, TokenPolicy
 from milegpo_algo.rollout.vision import (
@@ -74,11 +75,12 @@ def local_player(
         name: "packaged", a folder, or a hub id.
         temperature: 0 is greedy.
         max_completion_length: longest reply, in tokens.
-        max_prompt_tokens: budget of a prompt.
+        max_prompt_tokens: budget of a prompt; less where the model's context has less room.
 
     Raises:
         PackageMissing: the packaged model is asked for and its package is not there.
         FileNotFoundError: there is no such model.
+        ValueError: its context has no room for a prompt.
     """
     path = str(packaged_model()) if name == PACKAGED else name
     check_model(path)
@@ -94,7 +96,9 @@ def local_player(
     codec = codec_of(processing)
     folder = Path(path)
     return Player(
-        TokenPolicy(generator, codec, max_prompt_tokens),
+        TokenPolicy(
+            generator, codec, prompt_budget(model.config, max_prompt_tokens, max_completion_length)
+        ),
         LocalChat(generator, codec),
         codec.decode,
         name,

@@ -48,6 +48,7 @@ from baselines.runs import RESULT, Progress, settings_hash, weights_hash, write_
 from baselines.train_options import Asked, TrainOptions, read_options
 from baselines.warm_start import WarmStart, warm_start
 from milegpo_algo.config import MultiTurnConfig
+from milegpo_algo.rollout.context import prompt_budget
 from milegpo_algo.rollout.generator import Generator
 from milegpo_algo.rollout.vision import (
     Processing,
@@ -248,15 +249,18 @@ def _played(
     processing: Processing,
     progress: Progress,
 ) -> list[Played]:
+    config = asked.config
     pool = place.pool(split, min(len(panel.task_ids), _EVALUATION_SLOTS))
     try:
         return evaluate(
             pool,
-            _policy(model, processing, asked.config),
-            codec_of(processing, asked.config.chat_template_kwargs),
+            _policy(model, processing, config),
+            codec_of(processing, config.chat_template_kwargs),
             panel,
             seeds=asked.options.eval_seeds,
-            max_prompt_tokens=asked.config.max_prompt_tokens,
+            max_prompt_tokens=prompt_budget(
+                model.config, config.max_prompt_tokens, config.max_completion_length
+            ),
             on_progress=lambda done, total: progress("evaluation", done, total),
         )
     finally:

@@ -143,6 +143,12 @@ def test_unknown_names_and_numbers_without_sense_exit_with_2(capsys, options, va
     assert valid in capsys.readouterr().err
 
 
+def test_a_reply_longer_than_the_model_s_context_is_refused(model, capsys):
+    with pytest.raises(SystemExit):
+        main(["--model", str(model), "--max_completion_length", "2048"])
+    assert "Lower max_completion_length below 2048" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("fault", [EndpointError("it is not there"), BudgetSpent("no more")])
 def test_an_endpoint_that_fails_ends_in_one_line(fault, monkeypatch, capsys):
     def fail(*_: object, **__: object) -> None:
