@@ -296,7 +296,15 @@ def advantages(
     Returns:
         float64 [N]; from "ppo", which also needs `values` (one array of critic values per row, one
         value per response token), a list of one such array per row.
+
+    Raises:
+        TypeError: these are records and no `Rollouts`.
     """
+    if not isinstance(rollouts, Rollouts):
+        raise TypeError(
+            f"advantages takes Rollouts, not {type(rollouts).__name__}: give "
+            "Rollouts.from_steps(records)"
+        )
     estimator = make_estimator(name, convention=convention, recipe=recipe, **settings)
     if isinstance(estimator, TokenEstimator):
         if values is None:

@@ -66,8 +66,14 @@ def read(path: Path, console: Console) -> Iterator[Line]:
     """Yield the episodes of a file.
 
     Raises:
-        ValueError: a line before the last is not an episode; names file and line.
+        ValueError: it is no file, or a line before the last is not an episode; names file and line.
     """
+    if not path.is_file():
+        raise ValueError(
+            f"{path} is not a file. Name one of the iteration-*.jsonl that "
+            "scripts.train --trajectory_steps N writes, or a file of scripts.evaluate "
+            "--trajectories FOLDER."
+        )
     episodes, cut = read_episodes(path)
     if cut:
         console.print(f"{path}: the last line is cut off and is left out.", style="yellow")

@@ -23,9 +23,7 @@ class GiGPO(EpisodeEstimator):
     """A = episode + step_weight * step, one value per step.
 
     episode: Norm_q(Z), a trajectory's score against its task group. step: Norm_{q,s}(G), the
-        discounted return
         discounted return G_t = r_t + gamma * G_{t+1} (minus the penalty where this very reply is
-        malformed) of a visit against all visits to
         malformed) of a visit against all visits to the same state s of the task q; two visits by
         one trajectory are two members; 0 for a state seen once.
     step_weight = 0 is GRPO.

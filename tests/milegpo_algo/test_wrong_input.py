@@ -169,3 +169,8 @@ def test_what_estimators_are_handed_is_checked_too():
         advantages(found, "graphgpo", embedder=lambda states: [[1.0]])
     with pytest.raises(SettingError, match=r"action_cost: 0\.0 for 'to A'"):
         advantages(found, "graphgpo", action_cost={"to A": 0.0})
+
+
+def test_records_in_place_of_rollouts_are_told_the_way():
+    with pytest.raises(TypeError, match=r"not list: give Rollouts\.from_steps\(records\)"):
+        advantages(fork_records(), "gigpo")

@@ -107,3 +107,10 @@ def test_an_unknown_task_lists_those_there_are(file, capsys):
     with pytest.raises(SystemExit):
         main([str(file), "--task", "t9"])
     assert "t1, t2" in capsys.readouterr().err
+
+
+def test_a_folder_is_told_which_files_to_name(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([str(tmp_path)])
+    assert stopped.value.code == 2
+    assert "is not a file. Name one of the iteration-*.jsonl" in capsys.readouterr().err
