@@ -16,6 +16,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -114,6 +115,7 @@ class OpenAIChat:
             timeout=endpoint.timeout,
             limits=httpx.Limits(max_connections=endpoint.concurrency),
         )
+        weakref.finalize(self, self._client.close)
 
     @property
     def spent(self) -> Spent:

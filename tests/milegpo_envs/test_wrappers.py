@@ -1,5 +1,3 @@
-import warnings
-
 import gymnasium as gym
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -8,7 +6,7 @@ from gymnasium.vector import SyncVectorEnv
 from milegpo_envs.errors import UnknownName
 from milegpo_envs.state import state_id
 from milegpo_envs.wrappers import Prompted, StateId
-from tests.milegpo_envs.contract import check_info
+from tests.milegpo_envs.contract import check_info, gymnasium_is_content
 from tests.toys import HORIZON, HOUSE_ID, TASKS, House, solution, well_formed
 
 TASK = "carry-lamp-to-cellar"
@@ -26,9 +24,7 @@ def text_of(messages):
 
 @pytest.mark.parametrize("style", ["papers", "compact"])
 def test_prompted_passes_gymnasiums_own_check(style):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*different from the unwrapped version")
+    with gymnasium_is_content():
         check_env(prompted(style=style))
 
 

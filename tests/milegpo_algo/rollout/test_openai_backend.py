@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -46,6 +47,16 @@ def test_replies_come_in_the_order_of_the_conversations(server):
     assert texts(replies) == [f"echo: n{i}" for i in range(10)]
     assert replies[0].usage == Usage(10, 2)
     assert server.most_at_once <= 3
+
+
+def test_connections_are_closed_with_what_holds_them(server):
+    chat = chat_of(server)
+    chat.chat([user("hello")], [0])
+    client = chat._client
+    assert not client.is_closed
+    del chat
+    gc.collect()
+    assert client.is_closed
 
 
 def test_a_request_holds_what_was_set_and_the_key_from_its_variable(server):

@@ -1,4 +1,3 @@
-import warnings
 from dataclasses import replace
 
 import gymnasium as gym
@@ -16,6 +15,7 @@ from milegpo_envs.alfworld.folder import write_game
 from milegpo_envs.errors import DataMissing, UnknownName
 from milegpo_envs.pool import EnvPool
 from milegpo_envs.wrappers import Prompted
+from tests.milegpo_envs.contract import gymnasium_is_content
 
 KEYS = {
     "task_id": str,
@@ -54,10 +54,7 @@ def check_info(info):
     "arguments", [{}, {"size": "full"}, {"state": "graphgpo"}, {"actions": "resolve"}]
 )
 def test_gymnasium_finds_nothing_to_say(arguments):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*no render modes.*")
-        warnings.filterwarnings("ignore", message=".*different from the unwrapped version.*")
+    with gymnasium_is_content():
         check_env(make(**arguments).unwrapped)
         check_env(make(**arguments))
 

@@ -5,7 +5,6 @@ import pickle
 import random
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -28,7 +27,7 @@ from milegpo_envs.sokoban.notation import for_prompt, rows_of
 from milegpo_envs.sokoban.solver import plan
 from milegpo_envs.state import state_id
 from milegpo_envs.wrappers import Prompted
-from tests.milegpo_envs.contract import check_contract, check_info
+from tests.milegpo_envs.contract import check_contract, check_info, gymnasium_is_content
 from tests.milegpo_envs.sokoban.boards import board
 
 ROOT = Path(__file__).parents[3]
@@ -66,9 +65,7 @@ def plan_of(env, task):
 @pytest.mark.parametrize("render_mode", [None, "rgb_array", "ansi"])
 def test_gymnasium_finds_nothing_to_say(observation, render_mode):
     env = make(observation=observation, render_mode=render_mode)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*different from the unwrapped version.*")
+    with gymnasium_is_content():
         check_env(env.unwrapped)
         check_env(make(observation=observation, render_mode=render_mode))
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from milegpo_envs.webshop.catalogue import MemoryCatalogue
 from milegpo_envs.webshop.opening import OpenShop
 from milegpo_envs.webshop.shop import PARTS
 from milegpo_envs.webshop.shortest import shortest_purchase
-from tests.milegpo_envs.contract import check_contract
+from tests.milegpo_envs.contract import check_contract, gymnasium_is_content
 from tests.milegpo_envs.range_server import serving
 from tests.milegpo_envs.webshop import small_shop
 from tests.milegpo_envs.webshop.real_shop import FOLDER, needs_real_shop
@@ -195,10 +194,7 @@ def test_it_is_pickled_until_its_browser_runs(chromium):
 @needs_chromium
 def test_gymnasium_finds_nothing_to_say(chromium):
     """Infos of two steps share nothing, for one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*no render modes.*")
-        warnings.filterwarnings("ignore", message=".*different from the unwrapped version.*")
+    with gymnasium_is_content():
         check_env(chromium, skip_close_check=True)
         env = gym.wrappers.PassiveEnvChecker(chromium)
         env.reset(options={"task": 3})

@@ -1,6 +1,5 @@
 import pickle
 import random
-import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -15,7 +14,7 @@ from milegpo_envs.state import state_id
 from milegpo_envs.webshop.shortest import shortest_purchase
 from milegpo_envs.webshop.text_env import WebShopEnv
 from milegpo_envs.wrappers import Prompted
-from tests.milegpo_envs.contract import check_contract, check_info
+from tests.milegpo_envs.contract import check_contract, check_info, gymnasium_is_content
 
 OWN_KEYS = {"goal_index", "reward_parts", "max_reward"}
 
@@ -33,10 +32,7 @@ def plan(env, index):
     [{}, {"mode": "official"}, {"observation": "html", "state": "markov"}, {"observation": "url"}],
 )
 def test_gymnasium_finds_nothing_to_say(arguments):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*no render modes.*")
-        warnings.filterwarnings("ignore", message=".*different from the unwrapped version.*")
+    with gymnasium_is_content():
         check_env(make(**arguments).unwrapped)
         check_env(make(**arguments))
 
