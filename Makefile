@@ -45,7 +45,7 @@ lint: setup
 	$(VENV)/bin/lint-imports
 
 test: lint browser
-	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest $(ARGS)
+	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
