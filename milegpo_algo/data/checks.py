@@ -35,27 +35,35 @@ class RolloutError(ValueError):
     """Rollouts that no estimator could read; the text names the row and the field."""
 
 
+_STEP = f"a step needs {', '.join(COLUMNS)}"
+
+
 def transpose(records: Iterable[Mapping[str, object]]) -> dict[str, list[object]]:
     """Gather the values of `COLUMNS`; a record that lacks one is named."""
     columns: dict[str, list[object]] = {name: [] for name in COLUMNS}
+    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
+        raise RolloutError(f"a {type(records).__name__}, where a list of steps is wanted: {_STEP}")
     remaining, before = iter(records), 0
     while chunk := list(islice(remaining, CHUNK)):  # in cache while its nine values are read
         try:
             for name, column in columns.items():
                 column.extend(map(itemgetter(name), chunk))
-        except KeyError:
+        except (KeyError, TypeError):
             raise RolloutError(_missing(chunk, before)) from None
         before += len(chunk)
     return columns
 
 
 def _missing(chunk: Sequence[Mapping[str, object]], before: int) -> str:
+    for at, row in enumerate(cast("Sequence[object]", chunk)):
+        if not isinstance(row, Mapping):
+            return f"row {before + at} is a {type(row).__name__}: {_STEP}"
     at, name = next(
         (at, name) for at, row in enumerate(chunk) for name in COLUMNS if name not in row
     )
     close = get_close_matches(name, [key for key in chunk[at] if key not in COLUMNS], 1, 0.5)
     hint = f" (it has {close[0]!r})" if close else ""
-    return f"row {before + at} has no {name!r}{hint}; a step needs {', '.join(COLUMNS)}"
+    return f"row {before + at} has no {name!r}{hint}; {_STEP}"
 
 
 def check_lengths(columns: Mapping[str, Sequence[object] | NDArray[np.generic]]) -> None:

@@ -39,9 +39,16 @@ def write(
 
 
 def read(path: str | Path) -> dict[str, list[object]]:
-    """Read the columns of a file; further ones are ignored."""
+    """Read the columns of a file; further ones are ignored.
+
+    Raises:
+        RolloutError: it is no Parquet file, or lacks a column.
+    """
     arrow, files = _arrow()
-    found = files.ParquetFile(path)
+    try:
+        found = files.ParquetFile(path)
+    except arrow.ArrowInvalid as error:
+        raise RolloutError(f"{path} is not a Parquet file, or not a whole one: {error}") from error
     for name in COLUMNS:
         if name not in found.schema_arrow.names:
             raise RolloutError(f"{path}: no column {name!r}; a step needs {', '.join(COLUMNS)}")

@@ -95,6 +95,31 @@ def test_parquet_written_by_others_is_read_if_it_has_the_columns(tmp_path):
         Rollouts.from_parquet(tmp_path / "short.parquet")
 
 
+@pytest.mark.parametrize("size", [0, 4, 1000])
+def test_what_is_no_parquet_file_is_named(tmp_path, size):
+    pytest.importorskip("pyarrow")
+    file = tmp_path / "junk.parquet"
+    file.write_bytes(b"j" * size)
+    with pytest.raises(RolloutError, match=r"junk\.parquet is not a Parquet file"):
+        Rollouts.from_parquet(file)
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ("steps.jsonl", "a str, where a list of steps is wanted"),
+        (fork_records()[0], "a dict, where"),
+        (None, "a NoneType, where"),
+        ([*fork_records(), [1]], "row 8 is a list"),
+        ([*fork_records(), None], "row 8 is a NoneType"),
+        (["steps"], "row 0 is a str"),
+    ],
+)
+def test_what_are_no_steps_is_said(records, said):
+    with pytest.raises(RolloutError, match=f"{said}.* a step needs task_id, "):
+        Rollouts.from_steps(records)
+
+
 def test_without_pyarrow_the_error_names_the_command(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ModuleNotFoundError, match="pip install"):
